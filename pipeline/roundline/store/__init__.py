@@ -1,0 +1,1 @@
+"""The Parquet store of one capture: schemas, atomic writer, manifest."""
