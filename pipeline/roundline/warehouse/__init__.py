@@ -1,0 +1,1 @@
+"""The one place that opens DuckDB: loads `sql/`, builds the marts, sandboxes user SQL."""

@@ -1,0 +1,72 @@
+-- The role of every pass: target, draft or prefill, by ranges where they speak, else by layers.
+-- The target is what has (nearly) the most layers; a prompt shows chunked recurrent kernels, or
+-- runs outside the whole graphs in which the rank's other target passes run.
+-- Grain: one row per pass (pass_id)
+-- Needs: int_passes
+-- Kept: table
+-- Columns:
+--   pass_id BIGINT  the pass
+--   rank INTEGER  process driving one GPU
+--   replay_id BIGINT  whole replay that holds it; 0 when eager or piecewise
+--   first_activity_id BIGINT  first activity of the pass
+--   role VARCHAR  target, draft or prefill
+--   after VARCHAR  role of the pass before it on the rank; NULL for the first
+--   gemms BIGINT  weight-reading kernels
+--   layers BIGINT  layers that ran
+--   range_phase VARCHAR  phase that ranges state
+WITH sizes AS (
+  SELECT
+    rank,
+    max(layers) AS layers,
+    max(gemms) AS gemms,
+    count(*) FILTER (WHERE range_phase = 'verify') AS stated_targets,
+  FROM int_passes
+  GROUP BY rank
+),
+targets AS (
+  SELECT
+    int_passes.*,
+    CASE
+      WHEN range_phase IN ('verify', 'prefill') THEN TRUE
+      WHEN range_phase IN ('draft', 'draft_extend') THEN FALSE
+      WHEN sizes.layers > 0 THEN 10 * int_passes.layers >= 9 * sizes.layers
+      WHEN sizes.stated_targets > 0 THEN FALSE
+      ELSE 2 * int_passes.gemms >= sizes.gemms
+    END AS is_target,
+  FROM int_passes
+  JOIN sizes USING (rank)
+),
+habits AS (
+  SELECT
+    rank,
+    2 * count(*) FILTER (WHERE replay_id > 0) > count(*) AS in_graphs,
+    2 * count(*) FILTER (WHERE is_chunked) > count(*) AS chunked,
+  FROM targets
+  WHERE is_target
+  GROUP BY rank
+),
+roles AS (
+  SELECT
+    targets.*,
+    CASE
+      WHEN NOT is_target THEN 'draft'
+      WHEN range_phase = 'prefill' THEN 'prefill'
+      WHEN range_phase = 'verify' THEN 'target'
+      WHEN is_chunked AND NOT habits.chunked THEN 'prefill'
+      WHEN replay_id = 0 AND habits.in_graphs THEN 'prefill'
+      ELSE 'target'
+    END AS role,
+  FROM targets
+  LEFT JOIN habits USING (rank)
+)
+SELECT
+  pass_id,
+  rank,
+  replay_id,
+  first_activity_id,
+  role,
+  lag(role) OVER (PARTITION BY rank ORDER BY pass_id) AS after,
+  gemms,
+  layers,
+  range_phase,
+FROM roles
