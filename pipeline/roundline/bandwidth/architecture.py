@@ -1,0 +1,326 @@
+"""A model as the list of what its layers read: weight matrices, caches and recurrent states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from roundline.bandwidth.feed_forward import FeedForward
+from roundline.bandwidth.mixers import Mixer
+from roundline.bandwidth.quantization import FormatOf, Tensor, WeightFormat
+from roundline.bandwidth.shapes import Linear, Parallelism, Routing, Sharding, linear, split
+
+__all__ = [
+    "Architecture", "Draft", "Layer", "Parallelism", "Parameters", "WeightMatrix", "load_model",
+]  # fmt: skip
+
+Module = Literal["target", "draft"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One decoder layer: its mixers (two run side by side in Falcon-H1), its feed-forward part."""
+
+    mixers: tuple[Mixer, ...]
+    feed_forward: FeedForward | None
+    norms: int
+    norm_parameters: int
+
+    @property
+    def kind(self) -> str:
+        """ "attention", "gdn", "mamba", "conv", "attention+mamba", or "mlp" without a mixer."""
+        return "+".join(mixer.kind for mixer in self.mixers) or "mlp"
+
+    @property
+    def all_reduces(self) -> int:
+        """Sums over GPUs in one pass at tp > 1."""
+        return sum(mixer.all_reduces for mixer in self.mixers) + (self.feed_forward is not None)
+
+    def linears(self, parallel: Parallelism) -> tuple[Linear, ...]:
+        """Weight matrices on one GPU, in order of execution."""
+        mixing = [m for mixer in self.mixers for m in mixer.linears(parallel.attention_tp)]
+        return (*mixing, *(self.feed_forward.linears(parallel) if self.feed_forward else ()))
+
+    def vectors(self, parallel: Parallelism) -> int:
+        """Parameters on one GPU outside the matrices."""
+        feeding = self.feed_forward.vectors(parallel) if self.feed_forward else 0
+        return self._mixer_vectors(parallel) + feeding + self.norm_parameters
+
+    def vectors_read(self, parallel: Parallelism, tokens: int) -> int:
+        """Those that one pass over `tokens` tokens reads."""
+        feeding = self.feed_forward.vectors_read(parallel, tokens) if self.feed_forward else 0
+        return self._mixer_vectors(parallel) + feeding + self.norm_parameters
+
+    def _mixer_vectors(self, parallel: Parallelism) -> int:
+        return sum(mixer.vectors(parallel.attention_tp) for mixer in self.mixers)
+
+
+@dataclass(frozen=True)
+class WeightMatrix:
+    """A weight matrix on one GPU; one per (module, name, shape, format).
+
+    `count` is how often a pass multiplies by it (once per layer that has it); `bytes` is the size
+    of one such matrix, of one expert for routed ones.
+    """
+
+    name: str
+    module: Module
+    k: int
+    n: int
+    sharding: Sharding
+    count: int
+    bytes: int
+    format: str
+    unpacks: bool
+    routing: Routing | None = None
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes on one GPU, read or not."""
+        return self.count * self.bytes * (self.routing.resident if self.routing else 1)
+
+    def read_bytes(self, tokens: int) -> int:
+        """Bytes that one pass over `tokens` tokens reads on one GPU."""
+        return round(self.count * self.bytes * self.experts_read(tokens))
+
+    def experts_read(self, tokens: int) -> Fraction:
+        """Copies that one multiplication reads: the experts touched, else 1."""
+        return self.routing.distinct(tokens) if self.routing else Fraction(1)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameter counts of a checkpoint; `vision` is None where the tower's shape is unknown."""
+
+    text: int
+    mtp: int
+    vision: int | None
+
+    @property
+    def total(self) -> int:
+        """All that is known."""
+        return self.text + self.mtp + (self.vision or 0)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What one draft pass runs: a multi-token-prediction layer, an EAGLE head or a whole model.
+
+    `fuse_inputs` hidden vectors are concatenated into the `fc` matrix (0: there is none). A
+    checkpoint may hold `depth` such modules, of which a pass runs one. `own_vocab` is the size of
+    the draft's own lm_head; None shares the target's. A `separate` draft is a checkpoint of its
+    own. `prefix` and `fuse_module` are module names in the checkpoint.
+    """
+
+    name: str
+    hidden: int
+    layers: tuple[Layer, ...]
+    norm_parameters: int
+    format_of: FormatOf
+    weight_format: WeightFormat
+    fuse_inputs: int = 0
+    prefix: str = "model.layers.0."
+    fuse_module: str = "fc"
+    depth: int = 1
+    own_vocab: int | None = None
+    separate: bool = False
+
+    @property
+    def all_reduces(self) -> int:
+        """Sums over GPUs in one pass, that of the vocabulary embedding included."""
+        return sum(layer.all_reduces for layer in self.layers) + 1
+
+    def fuse(self, parallel: Parallelism, replicated: bool) -> tuple[Linear, ...]:
+        """The `fc` matrix, whole on every GPU or sliced by columns."""
+        if not self.fuse_inputs:
+            return ()
+        columns = self.hidden if replicated else split(self.hidden, parallel.tp, "fc columns")
+        sharding: Sharding = "replicated" if replicated else "column"
+        fan_in = self.fuse_inputs * self.hidden
+        return (linear("fc", fan_in, self.fuse_module, columns, sharding),)
+
+    def parameters(self) -> int:
+        """Parameters of all modules without embedding and head."""
+        alone = Parallelism()
+        matrices = [m for layer in self.layers for m in layer.linears(alone)]
+        weights = sum(m.weights for m in (*matrices, *self.fuse(alone, replicated=True)))
+        return self.depth * (weights + self.vectors(alone))
+
+    def vectors(self, parallel: Parallelism) -> int:
+        """Parameters of one module on one GPU outside the matrices."""
+        return sum(layer.vectors(parallel) for layer in self.layers) + self.norm_parameters
+
+    def vectors_read(self, parallel: Parallelism, tokens: int) -> int:
+        """Those that one pass over `tokens` tokens reads."""
+        layers = sum(layer.vectors_read(parallel, tokens) for layer in self.layers)
+        return layers + self.norm_parameters
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A decoder: layers, embedding and head, and how its weights are stored.
+
+    `state_format` is the dtype of the recurrent state where the config names one.
+    `notes` are sentences on what was assumed in reading the config.
+    """
+
+    name: str
+    hidden: int
+    vocab: int
+    tied: bool
+    layers: tuple[Layer, ...]
+    norm_parameters: int
+    weight_format: WeightFormat
+    format_of: FormatOf
+    draft: Draft | None = None
+    vision_parameters: int | None = None
+    has_vision: bool = False
+    state_format: WeightFormat | None = None
+    source: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def layer_types(self) -> tuple[str, ...]:
+        """The kind of every layer, first to last."""
+        return tuple(layer.kind for layer in self.layers)
+
+    @property
+    def parameters(self) -> Parameters:
+        """Counts to compare with the publisher's; a tied head counts once."""
+        alone = Parallelism()
+        matrices = sum(m.weights for layer in self.layers for m in layer.linears(alone))
+        tables = self.vocab * self.hidden * (1 if self.tied else 2)
+        text = matrices + self.vectors(alone) + tables
+        return Parameters(text, self._mtp.parameters() if self._mtp else 0, self.vision_parameters)
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Size of all tensors as stored: compare with `total_size` of the checkpoint's index."""
+        alone, depth = Parallelism(), self._mtp.depth if self._mtp else 0
+        matrices = self.weight_matrices(alone, tie_head=self.tied)
+        target = sum(m.resident_bytes for m in matrices if m.module == "target")
+        mtp = sum(m.resident_bytes for m in matrices if m.module == "draft" and m.name != "lm_head")
+        others = self.vectors(alone) + self.vocab * self.hidden + (self.vision_parameters or 0)
+        others += depth * self._mtp.vectors(alone) if self._mtp else 0
+        return target + depth * mtp + self.weight_format.bytes_of(others)
+
+    @property
+    def _mtp(self) -> Draft | None:
+        return None if self.draft and self.draft.separate else self.draft
+
+    def vectors(self, parallel: Parallelism) -> int:
+        """Parameters on one GPU outside matrices and embedding: norms, biases, convolutions."""
+        return sum(layer.vectors(parallel) for layer in self.layers) + self.norm_parameters
+
+    def vectors_read(self, parallel: Parallelism, tokens: int) -> int:
+        """Those that one pass over `tokens` tokens reads."""
+        layers = sum(layer.vectors_read(parallel, tokens) for layer in self.layers)
+        return layers + self.norm_parameters
+
+    def weight_matrices(
+        self,
+        parallel: Parallelism | None = None,
+        *,
+        fc_replicated: bool = True,
+        head_replicated: bool = False,
+        tie_head: bool = False,
+    ) -> tuple[WeightMatrix, ...]:
+        """Every matrix of the target pass, then of one draft pass, as one GPU holds it.
+
+        Args:
+            parallel: degrees; one GPU by default.
+            fc_replicated: the draft's `fc` is whole on every GPU (SGLang) or sliced (vLLM).
+            head_replicated: lm_head is whole on every GPU (gpt-fast).
+            tie_head: leave the target's lm_head out, as a tied checkpoint stores it.
+
+        Raises:
+            UsageError: a degree does not divide a dimension.
+        """
+        parallel = parallel or Parallelism()
+        head_gpus = 1 if head_replicated else parallel.tp
+        target = [*self._target_linears(parallel)]
+        if not tie_head:
+            target.append((self._head(self.vocab, self.hidden, head_gpus), None, ""))
+        matrices = [*_matrices(target, "target", self.format_of, len(self.layers))]
+        if self.draft:
+            matrices += self._draft_matrices(self.draft, parallel, fc_replicated, head_gpus)
+        return tuple(_merge(matrices))
+
+    def with_formats(self, format_of: FormatOf, full: WeightFormat) -> Architecture:
+        """The same shapes stored differently, with the draft module of the same checkpoint."""
+        draft = self.draft
+        if draft and not draft.separate:
+            draft = replace(draft, format_of=format_of, weight_format=full)
+        return replace(self, format_of=format_of, weight_format=full, draft=draft)
+
+    def _target_linears(self, parallel: Parallelism) -> Iterator[tuple[Linear, int | None, str]]:
+        for index, layer in enumerate(self.layers):
+            for matrix in layer.linears(parallel):
+                yield matrix, index, f"model.layers.{index}."
+
+    def _draft_matrices(
+        self, draft: Draft, parallel: Parallelism, fc_replicated: bool, head_gpus: int
+    ) -> Iterable[WeightMatrix]:
+        linears: list[tuple[Linear, int | None, str]] = [
+            (matrix, None, "") for matrix in draft.fuse(parallel, fc_replicated)
+        ]
+        for layer in draft.layers:
+            linears += [(matrix, None, draft.prefix) for matrix in layer.linears(parallel)]
+        yield from _matrices(linears, "draft", draft.format_of, 0)
+        head = self._head(draft.own_vocab or self.vocab, draft.hidden, head_gpus)
+        head_format = self.format_of if draft.own_vocab is None else draft.format_of
+        yield from _matrices([(head, None, "")], "draft", head_format, 0, is_draft=False)
+
+    @staticmethod
+    def _head(vocab: int, hidden: int, gpus: int) -> Linear:
+        return linear("lm_head", hidden, "lm_head", -(-vocab // gpus), "vocab")
+
+
+def _matrices(
+    linears: Iterable[tuple[Linear, int | None, str]],
+    module: Module,
+    format_of: FormatOf,
+    layers: int,
+    is_draft: bool | None = None,
+) -> Iterator[WeightMatrix]:
+    in_draft = module == "draft" if is_draft is None else is_draft
+    for matrix, layer, prefix in linears:
+        formats = [
+            format_of(
+                Tensor(
+                    prefix + part.module, prefix + matrix.fused, matrix.name, matrix.k, layer,
+                    layers, in_draft,
+                )
+            )
+            for part in matrix.parts
+        ]  # fmt: skip
+        stored = zip(matrix.parts, formats, strict=True)
+        yield WeightMatrix(
+            name=matrix.name, module=module, k=matrix.k, n=matrix.n, sharding=matrix.sharding,
+            count=1, bytes=sum(f.bytes_of(matrix.k * part.columns) for part, f in stored),
+            format="+".join(dict.fromkeys(f.name for f in formats)),
+            unpacks=any(f.unpacks for f in formats), routing=matrix.routing,
+        )  # fmt: skip
+
+
+def _merge(matrices: Iterable[WeightMatrix]) -> Iterator[WeightMatrix]:
+    counts: dict[WeightMatrix, int] = {}
+    for matrix in matrices:
+        counts[matrix] = counts.get(matrix, 0) + 1
+    for matrix, count in counts.items():
+        yield replace(matrix, count=count)
+
+
+def load_model(name_or_path: str | Path) -> Architecture:
+    """A model of the catalogue, or of a Hugging Face `config.json` (or the folder that holds it).
+
+    Raises:
+        UnknownNameError: neither a catalogue name nor an existing path.
+        UsageError: the config lacks a shape, contradicts itself or is of an unknown kind.
+    """
+    from roundline.bandwidth.catalogue import read_model
+
+    return read_model(str(name_or_path))
