@@ -25,8 +25,12 @@ in_replays AS (
   SELECT
     *,
     CASE WHEN replay_id > 0 THEN coalesce(
-      last_value(own_pass_id IGNORE NULLS) OVER (lane ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
-      first_value(own_pass_id IGNORE NULLS) OVER (lane ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+      last_value(own_pass_id IGNORE NULLS) OVER (
+        lane ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+      ),
+      first_value(own_pass_id IGNORE NULLS) OVER (
+        lane ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
+      )
     ) ELSE own_pass_id END AS replay_pass_id,
   FROM placed
   WINDOW lane AS (PARTITION BY rank, replay_id ORDER BY activity_id)
@@ -51,7 +55,8 @@ described AS (
     a.category = 'gdn' AND a.subcategory = 'state_commit' AS is_commit,
     a.category = 'sampling'
       OR (a.category = 'spec' AND regexp_matches(a.subcategory, 'verify|rejection')) AS is_sampling,
-    a.category = 'sampling' OR (a.category = 'spec' AND a.subcategory = 'draft_topk') AS is_draft_tail,
+    a.category = 'sampling'
+      OR (a.category = 'spec' AND a.subcategory = 'draft_topk') AS is_draft_tail,
     phases.phase AS pass_phase,
     latest.phase AS latest_phase,
   FROM in_order

@@ -32,7 +32,8 @@ WITH tokens AS (
   JOIN int_activity_phases AS p USING (activity_id)
   JOIN int_pass_phases AS passes ON passes.pass_id = p.latest_pass_id AND passes.phase = p.phase
   WHERE
-    (a.category = 'gemm' AND NOT regexp_matches(coalesce(a.subcategory, ''), 'reduce|fixup|epilogue'))
+    (a.category = 'gemm'
+      AND NOT regexp_matches(coalesce(a.subcategory, ''), 'reduce|fixup|epilogue'))
     OR is_layer_kernel(a.category, a.subcategory)
     OR (a.category = 'gdn' AND regexp_matches(a.subcategory, '^(conv|chunk)'))
     OR a.category IN ('activation', 'moe_routing')

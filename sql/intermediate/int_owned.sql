@@ -51,7 +51,13 @@ bounded AS (
   LEFT JOIN first_rounds USING (rank)
 ),
 pieces AS (
-  SELECT activity_id, rank, priority, round_id, from_ns, least(to_ns, coalesce(period_end_ns, to_ns)) AS to_ns
+  SELECT
+    activity_id,
+    rank,
+    priority,
+    round_id,
+    from_ns,
+    least(to_ns, coalesce(period_end_ns, to_ns)) AS to_ns,
   FROM bounded
   UNION ALL
   -- the few that cross a boundary go on in the periods after it

@@ -68,4 +68,6 @@ FROM anchors
 JOIN contents USING (rank, round_id)
 JOIN last_activity USING (rank)
 LEFT JOIN usual USING (rank)
-WHERE anchors.next_start_ns IS NOT NULL OR (contents.verifies > 0 AND contents.drafts = usual.drafts)
+WHERE
+  anchors.next_start_ns IS NOT NULL
+  OR (contents.verifies > 0 AND contents.drafts = usual.drafts)

@@ -25,7 +25,7 @@ WITH swept AS (
     ) AS own_until_ns,
     max(end_ns) FILTER (WHERE priority < 2) OVER earlier AS until_01_ns,
     -- end and position in one number, so that one running maximum yields both
-    max((end_ns::HUGEINT << 40) + activity_id) OVER earlier AS busy,
+    max(end_ns::HUGEINT * 1099511627776 + activity_id) OVER earlier AS busy,
   FROM int_activities
   WINDOW earlier AS (
     PARTITION BY rank ORDER BY activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -41,6 +41,10 @@ SELECT
   if(
     priority < 2, greatest(0, end_ns - greatest(start_ns, coalesce(until_01_ns, start_ns))), 0
   ) AS covered_01_ns,
-  (busy >> 40)::BIGINT AS busy_until_ns,
-  (busy & ((1::HUGEINT << 40) - 1))::BIGINT AS busy_activity_id,
-FROM swept
+  ((busy - busy_activity_id) // 1099511627776)::BIGINT AS busy_until_ns,
+  busy_activity_id::BIGINT AS busy_activity_id,
+FROM (
+  -- times before the start of a capture are negative, remainders must not be
+  SELECT *, (busy % 1099511627776 + 1099511627776) % 1099511627776 AS busy_activity_id
+  FROM swept
+)

@@ -2,6 +2,6 @@
 CREATE OR REPLACE MACRO is_training_kernel(normal_name) AS (
   regexp_matches(
     coalesce(normal_name, ''),
-    '(?i)(backward|[_:]bwd|bwd_|wgrad|dgrad|adam|multi_tensor_apply|optimizer|batch_norm_.*train)'
+    '(?i)(backward|[_:]bwd|bwd_|wgrad|dgrad|adamw?_|fusedadam|optimizer|batch_norm_.*train)'
   )
 )

@@ -1,6 +1,6 @@
 -- What to know before trusting the numbers: one line per check and rank.
 -- Grain: one row per check and rank (check, rank)
--- Needs: completeness, int_round_evidence, int_round_order, ranks, int_attributed
+-- Needs: completeness, int_round_evidence, int_round_order, int_attributed
 -- Columns:
 --   check VARCHAR  what was checked
 --   rank INTEGER  process driving one GPU

@@ -24,7 +24,8 @@ SELECT
   name,
   correlation_id,
   regexp_matches(name, '^(cuda|cu|hip)GraphLaunch') AS is_graph_launch,
-  regexp_matches(name, '^(cuda|cu|hip)(Ext|Module|HccModule)?Launch(Cooperative)?Kernel') AS is_kernel_launch,
+  regexp_matches(name, '^(cuda|cu|hip)(Ext|Module|HccModule)?Launch(Cooperative)?Kernel')
+    AS is_kernel_launch,
   regexp_matches(name, '^(cuda|cu|hip)(Memcpy|Memset)') AS is_memory_call,
   regexp_matches(name, '^(cuda|cu|hip)((Stream|Event|Device|Ctx)Synchronize|Memcpy([A-Z]\w*)?$)')
   AND NOT regexp_matches(name, 'Async') AS is_sync,

@@ -10,12 +10,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 
 from roundline.errors import RoundlineError
-from roundline.store import Store
 from roundline.store.schemas import TABLES
 from roundline.warehouse.connection import connect, identifier, quote
 from roundline.warehouse.parameters import Parameters, ParameterTable, parameter_tables
@@ -26,6 +25,9 @@ from roundline.warehouse.relations import (
     load_relations,
     sql_root,
 )
+
+if TYPE_CHECKING:
+    from roundline.store import Store
 
 _BUILD_FILE: Final = "build.json"
 
