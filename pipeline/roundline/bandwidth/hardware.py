@@ -121,6 +121,37 @@ def custom_gpu(name: str, hbm_gbps: Fraction) -> Gpu:
     return gpu.with_bandwidth(hbm_gbps)
 
 
+_UNITS = {
+    "": Fraction(1), "gb": Fraction(1), "tb": Fraction(1000), "mb": Fraction(1, 1000),
+    "gib": Fraction(2**30, 10**9), "tib": Fraction(2**40, 10**9),
+}  # fmt: skip
+
+
+def parse_bandwidth(text: str) -> Fraction:
+    """GB/s of a text such as "768", "3.35 TB/s" or "715 GiB/s"; GB is 1e9 bytes, exact.
+
+    Raises:
+        UsageError: it is no bandwidth above zero.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)(?:/s|ps)?", text.strip().lower())
+    if match is None or match[2] not in _UNITS or not Fraction(match[1]):
+        raise UsageError(f"bandwidth {text!r}: expected GB/s such as 768, 3.35TB/s or 715GiB/s")
+    return Fraction(match[1]) * _UNITS[match[2]]
+
+
+def cross_check(gpu: Gpu, reported_gbps: Fraction) -> str | None:
+    """A sentence where another source's bandwidth of this device differs by over 2 %, else None."""
+    ratio = float(reported_gbps / gpu.hbm_gbps)
+    if abs(ratio - 1) <= 0.02:
+        return None
+    mixed = any(abs(ratio / unit - 1) < 0.01 for unit in (2**30 / 1e9, 1e9 / 2**30))
+    hint = ": GiB were taken for GB" if mixed else ""
+    return (
+        f"{float(reported_gbps):g} GB/s is {100 * (ratio - 1):+.1f} % off the datasheet's "
+        f"{float(gpu.hbm_gbps):g} GB/s of {gpu.device_names[0]}{hint}"
+    )
+
+
 @cache
 def catalogue() -> tuple[Gpu, ...]:
     """All devices of `catalog/gpus.toml`."""
