@@ -1,0 +1,1 @@
+"""The only room where measured meets predicted."""

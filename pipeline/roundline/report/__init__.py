@@ -1,0 +1,1 @@
+"""Renderers: values in, text out; nothing is computed here."""
