@@ -128,11 +128,6 @@ class Draft:
     own_vocab: int | None = None
     separate: bool = False
 
-    @property
-    def all_reduces(self) -> int:
-        """Sums over GPUs in one pass, that of the vocabulary embedding included."""
-        return sum(layer.all_reduces for layer in self.layers) + 1
-
     def fuse(self, parallel: Parallelism, replicated: bool) -> tuple[Linear, ...]:
         """The `fc` matrix, whole on every GPU or sliced by columns."""
         if not self.fuse_inputs:

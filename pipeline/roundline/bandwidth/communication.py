@@ -93,9 +93,30 @@ def nccl_ring(gpus: int, link: Link, bus_gbps: Fraction, protocol: str = "LL") -
     return CollectiveCost(f"nccl {protocol}", link, alpha_us * 1000, beta, "NCCL tuning model")
 
 
-def default_link(gpu: Gpu) -> Link:
-    """NVLink where it is built in, PCIe otherwise: an optional bridge is not assumed."""
-    return "nvlink" if gpu.has_nvlink else "pcie"
+def choose_costs(
+    gpu: Gpu,
+    gpus: int,
+    preferred: Kernel,
+    *,
+    link: Link | None = None,
+    kernel: Kernel | None = None,
+) -> LinkCosts | None:
+    """Costs of the collectives among `gpus` GPUs; None for one.
+
+    Args:
+        gpu: decides the link where none is given: NVLink where it is built in, PCIe otherwise (an
+            optional bridge is not assumed).
+        gpus: GPUs of one replica.
+        preferred: the engine's all-reduce, used where peer access allows it: over NVLink, or
+            between exactly two GPUs.
+        link: overrules the GPU's.
+        kernel: overrules the engine's.
+    """
+    if gpus == 1:
+        return None
+    link = link or ("nvlink" if gpu.has_nvlink else "pcie")
+    peers = link == "nvlink" or (link == "pcie" and gpus == 2)
+    return default_costs(gpus, link, kernel or (preferred if peers else "nccl"))
 
 
 def default_costs(gpus: int, link: Link, kernel: Kernel) -> LinkCosts:

@@ -13,6 +13,8 @@ from roundline.bandwidth.hardware import Gpu
 from roundline.bandwidth.switches import EngineSwitches
 from roundline.bandwidth.workload import Workload
 
+Phase = Literal["verify", "draft"]
+
 
 @dataclass(frozen=True)
 class Term:
@@ -53,19 +55,38 @@ class GemmCount:
     """Multiplications by one kind of matrix in one phase of a round: a self-check for traces."""
 
     matrix: str
-    phase: Literal["verify", "draft"]
+    phase: Phase
     count: int
 
 
 @dataclass(frozen=True)
+class Messages:
+    """`count` equal collectives of one phase, each over `message_bytes`."""
+
+    collective: Literal["all_reduce", "all_gather"]
+    phase: Phase
+    count: int
+    message_bytes: int
+
+
+@dataclass(frozen=True)
 class RoundCounts:
-    """What a trace of one round must contain."""
+    """What a trace of one round must contain; no messages on a single GPU."""
 
     lm_head_reads: int
-    all_reduces: int
-    all_gathers: int
     broadcasts: int
+    messages: tuple[Messages, ...]
     gemms: tuple[GemmCount, ...]
+
+    @property
+    def all_reduces(self) -> int:
+        """Sums over GPUs in one round."""
+        return sum(m.count for m in self.messages if m.collective == "all_reduce")
+
+    @property
+    def all_gathers(self) -> int:
+        """Gathers in one round: logits, and a sliced `fc`."""
+        return sum(m.count for m in self.messages if m.collective == "all_gather")
 
 
 @dataclass(frozen=True)

@@ -63,10 +63,9 @@ class Pricing:
         floor = self.floor_ns(size_bytes)
         return Cost(size_bytes, floor, Fraction(count * self.efficiency.node_latency_ns) + floor)
 
-    def collectives(self, cost: CollectiveCost, count: int, message_bytes: int) -> Cost:
-        """`count` equal collectives; the floor is their messages read once from memory."""
-        size = count * message_bytes
-        return Cost(size, self.floor_ns(size), count * cost.time_ns(message_bytes))
+    def collective(self, cost: CollectiveCost, count: int, message_bytes: int) -> Cost:
+        """`count` equal collectives. Messages cross the link and live in cache: no memory floor."""
+        return Cost(expected=count * cost.time_ns(message_bytes))
 
     def ridge_tokens(self) -> Fraction | None:
         """Tokens above which a bf16 multiplication is bound by compute, not by memory."""

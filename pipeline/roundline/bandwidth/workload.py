@@ -53,6 +53,11 @@ class Workload:
         return self.num_draft_tokens or self.draft_steps + 1
 
     @property
+    def verify_rows(self) -> int:
+        """Tokens of all requests that the target pass computes."""
+        return self.batch * self.verify_tokens
+
+    @property
     def draft_passes(self) -> int:
         """Passes of a draft model in one round."""
         return self.draft_steps if self.drafter == "model" else 0
