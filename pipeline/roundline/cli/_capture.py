@@ -31,8 +31,10 @@ def sources_argument(function: F) -> F:
     )(function)
 
 
-def open_capture(sources: tuple[Path, ...], store_path: Path | None) -> Store:
-    """The store that the arguments mean."""
+def open_capture(
+    sources: tuple[Path, ...], store_path: Path | None, logs: tuple[Path, ...] = ()
+) -> Store:
+    """The store that the arguments mean; server logs become part of it."""
     from roundline.readers.ingest import IngestOptions, open_or_ingest
 
-    return open_or_ingest(sources, store_path, IngestOptions())
+    return open_or_ingest((*sources, *logs), store_path, IngestOptions())

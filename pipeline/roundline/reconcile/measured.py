@@ -145,7 +145,10 @@ def _read_rank(warehouse: duckdb.DuckDBPyConnection, rank: int, rounds: int) -> 
         draft_passes=ask(_DRAFT_PASSES)[0][0],
         terms=tuple(MeasuredTerm(term, mean_ms(ns)) for term, ns in ask(_TERMS)),
         draft_parts=tuple(MeasuredPart("draft", part, mean_ms(ns)) for part, ns in ask(_DRAFT_PARTS)),
-        idle=tuple(IdleSource(*row[:3], mean_ms(row[3])) for row in ask(_IDLE)),
+        idle=tuple(
+            IdleSource(cause, phase, host_range, mean_ms(ns))
+            for cause, phase, host_range, ns in ask(_IDLE)
+        ),
         matrices=tuple(MatrixRead(*row) for row in ask(_MATRICES)),
         collectives=tuple(_collective(row, rounds) for row in ask(_COLLECTIVES)),
         idle_is_trustworthy=trustworthy,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Any, Final
@@ -66,16 +67,17 @@ def _text(columns: Sequence[str], rows: Sequence[Row]) -> str:
 def _markdown(columns: Sequence[str], rows: Sequence[Row]) -> str:
     right = _numeric(columns, rows)
     marks = ["---:" if is_right else "---" for is_right in right]
-    cells = [[_escape(_cell(value)) for value in row] for row in rows]
-    lines = [list(map(_escape, columns)), marks, *cells]
+    cells = [[escape_markdown(_cell(value)) for value in row] for row in rows]
+    lines = [list(map(escape_markdown, columns)), marks, *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def _escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is: no column ends, no HTML, no emphasis, no links."""
-    for character in ("\\", "|", "`", "*", "_", "[", "]", "<", ">", "~", "#"):
-        text = text.replace(character, f"\\{character}")
-    return text.replace("&", "&amp;")
+    escaped = re.sub(r"([\\|`*\[\]<>~])", r"\\\1", text)
+    # an underscore inside a word is harmless in GitHub's dialect, and names are full of them
+    escaped = re.sub(r"(?<!\w)_|_(?!\w)", r"\\_", escaped)
+    return escaped.replace("&", "&amp;").replace("://", ":\u200b//")
 
 
 def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:

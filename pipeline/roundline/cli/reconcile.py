@@ -1,0 +1,58 @@
+"""`roundline reconcile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from roundline.cli._capture import sources_argument
+from roundline.cli._model import model_options
+from roundline.cli._output import emit
+from roundline.cli._reconcile import claims_options, reconcile_capture
+from roundline.cli.options import force_option, format_option, output_option
+from roundline.errors import CheckFailedError
+
+
+@click.command()
+@sources_argument
+@claims_options
+@model_options
+@click.option(
+    "--fail-over",
+    type=click.FloatRange(min=0),
+    help="Exit with 1 when the residual exceeds this fraction of the round.",
+)
+@format_option()
+@output_option
+@force_option
+def command(
+    sources: tuple[Path, ...],
+    store_path: Path | None,
+    logs: tuple[Path, ...],
+    accept_len: float | None,
+    accept_rate: float | None,
+    tolerance: float,
+    fail_over: float | None,
+    format_: str,
+    output: Path | None,
+    force: bool,
+    **model: Any,  # noqa: ANN401  # the options of ModelOptions
+) -> None:
+    """Hold the measured round against the bandwidth model, term by term.
+
+    GPU, --tp, --draft-steps and --batch are taken from the capture (or its log) when they are not
+    given. The verdict rests on milliseconds a round, never on tokens per second.
+    """
+    from roundline.report.reconciliation import render_reconciliation
+
+    result = reconcile_capture(
+        sources, store_path, logs, accept_len, accept_rate, tolerance, model
+    )
+    emit(render_reconciliation(result, format_), output, force=force)
+    residual = abs(result.ledger.totals.residual_fraction)
+    if fail_over is not None and residual > fail_over:
+        raise CheckFailedError(
+            f"the residual is {residual:.1%} of the round, over the limit of {fail_over:.1%}"
+        )

@@ -1,0 +1,1 @@
+"""Readers: each knows one file format and nothing of rounds."""

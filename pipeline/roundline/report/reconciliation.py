@@ -1,0 +1,47 @@
+"""Renders a reconciliation in any format, by format name or by file suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from roundline.errors import UsageError
+from roundline.report.ledger import COLUMNS, ledger_rows, reconciliation_document
+from roundline.report.markdown import render_markdown
+from roundline.report.tabular import render
+from roundline.report.terminal import render_terminal
+
+if TYPE_CHECKING:
+    from roundline.reconcile.reconciliation import Reconciliation
+
+Renderer = Callable[["Reconciliation"], str]
+
+
+def _csv(result: Reconciliation) -> str:
+    return render(COLUMNS, ledger_rows(result.ledger), "csv")
+
+
+RENDERERS: Final[dict[str, Renderer]] = {
+    "table": render_terminal,
+    "markdown": render_markdown,
+    "json": reconciliation_document,
+    "csv": _csv,
+}
+SUFFIXES: Final = {".md": "markdown", ".json": "json", ".csv": "csv", ".txt": "table"}
+
+
+def render_reconciliation(result: Reconciliation, format_: str) -> str:
+    """The reconciliation as `table`, `markdown`, `json` or `csv`."""
+    return RENDERERS[format_](result)
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's suffix asks for.
+
+    Raises:
+        UsageError: no format has that suffix.
+    """
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"{path.name}: a report ends in {', '.join(SUFFIXES)}")
+    return SUFFIXES[path.suffix]
