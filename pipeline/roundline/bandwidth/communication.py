@@ -125,11 +125,18 @@ def default_costs(gpus: int, link: Link, kernel: Kernel) -> LinkCosts:
     The kernel's name in a trace decides which applies; without a trace it is an assumption.
     """
     gather = _gather(gpus, link)
-    if kernel == "custom":
-        return LinkCosts(_custom(gpus, link), gather)
-    if link == "pcie" and gpus == 2:
-        return LinkCosts(nccl_ring(2, "pcie", Fraction(16)), gather)
-    return LinkCosts(_MEASURED_NCCL[link], gather)
+    return LinkCosts(_custom(gpus, link) if kernel == "custom" else _nccl(gpus, link), gather)
+
+
+# GPUs of the measurement, below which NCCL's own model is nearer; GB/s of one direction.
+_MEASURED_GPUS: Final = {"pcie": 4, "nvlink": 8}
+_BUS_GBPS: Final = {"pcie": Fraction(16), "nvlink": Fraction(150)}
+
+
+def _nccl(gpus: int, link: Link) -> CollectiveCost:
+    if link in _BUS_GBPS and gpus < _MEASURED_GPUS[link]:
+        return nccl_ring(gpus, link, _BUS_GBPS[link])
+    return _MEASURED_NCCL[link]
 
 
 _MEASURED_NCCL: Final = {
@@ -161,7 +168,7 @@ def _between(low: CollectiveCost, high: CollectiveCost, weight: Fraction) -> Col
 def _gather(gpus: int, link: Link) -> CollectiveCost:
     if link == "pcie" and gpus == 2:
         return MEASURED["gather-nccl-pcie-2"]
-    return _MEASURED_NCCL[link]
+    return _nccl(gpus, link)
 
 
 def fit(samples: Sequence[tuple[int, int]], kernel: str = "fit", link: str = "trace") -> Fit:

@@ -43,7 +43,8 @@ def read_config(document: Mapping[str, Any], name: str, source: str) -> Architec
         vocab=vocab,
         tied=config.flag("tie_word_embeddings", default=family.tied),
         layers=layers,
-        norm_parameters=_norm_size(hidden, family) + vocab * (family.all_biases),
+        norm_parameters=_norm_size(hidden, family)
+        + vocab * config.flag("lm_head_bias", default=family.all_biases),
         weight_format=full,
         format_of=_formats(config, full),
         draft=_mtp(config, family, layers, full),
