@@ -138,3 +138,11 @@ def test_an_unknown_card_works_with_its_bandwidth():
     assert (gpu.hbm_gbps, gpu.memory_bytes, gpu.confidence) == (512, 0, "user")
     with pytest.raises(UsageError):
         custom_gpu("Some Card", Fraction(0))
+
+
+def test_a_bandwidth_that_contradicts_the_datasheet_is_noted():
+    """The user's number is used, and the difference is kept for the report."""
+    given_, datasheet = (find_gpu("RTX A6000").with_bandwidth(Fraction(g)) for g in (715, 768))
+    assert "-6.9 %" in given_.note
+    assert "GiB" in given_.note
+    assert datasheet.note == ""

@@ -57,6 +57,15 @@ FAMILIES = {
                             sliding_window=4096), 9_241_705_984),
     "gemma-3-1b": (_decoder("gemma3_text", 1152, 6912, 26, 4, 1, 262144, True, head_dim=256,
                             sliding_window=512), 999_885_952),
+    "gemma-3-27b": ({"model_type": "gemma3", "text_config": {
+        "model_type": "gemma3_text", "hidden_size": 5376, "intermediate_size": 21504,
+        "num_attention_heads": 32, "num_hidden_layers": 62, "num_key_value_heads": 16,
+        "head_dim": 128, "sliding_window": 1024}}, 27_009_346_304),
+    "gemma-3-4b": ({"model_type": "gemma3", "text_config": {
+        "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
+        "num_hidden_layers": 34, "sliding_window": 1024}}, 3_880_263_168),
+    "pythia-6.9b": (_decoder("gpt_neox", 4096, 16384, 32, 32, 32, 50432, attention_bias=True),
+                    6_857_302_016),
     "phi-2": (_decoder("phi", 2560, 10240, 32, 32, 32, 51200), 2_779_683_840),
     "phi-3-mini": (_decoder("phi3", 3072, 8192, 32, 32, 32, 32064, sliding_window=2047),
                    3_821_079_552),
@@ -175,6 +184,16 @@ def test_published_checkpoint_sizes():
     """total_size of the index files of two MXFP4 checkpoints, to the byte."""
     assert load_model("gpt-oss-120b").checkpoint_bytes == 65_248_815_744
     assert load_model("gpt-oss-20b").checkpoint_bytes == 13_761_264_768
+
+
+def test_a_separate_draft_leaves_the_checkpoint_alone():
+    """The target's own draft module stays in its parameters when another model drafts."""
+    from dataclasses import replace
+
+    target = load_model("qwen3.6-27b")
+    other = replace(target, draft=load_draft("qwen3.5-9b", target))
+    assert other.parameters == target.parameters
+    assert other.checkpoint_bytes == target.checkpoint_bytes
 
 
 def test_an_unknown_family_is_read_as_a_llama_and_said():

@@ -103,3 +103,10 @@ def test_a_router_keeps_its_precision():
     formats = {m.name: m.format for m in model.weight_matrices()}
     assert formats["router"] == "bf16"
     assert formats["expert_gate_up"] == "int4_g128"
+
+
+def test_a_gguf_file_stores_its_embedding_in_the_files_type():
+    """Checkpoint bytes of a mixture are those of the file but for norms and vocabulary."""
+    assert stored_as(load_model("llama-3.1-8b"), "Q4_K_M").checkpoint_bytes == pytest.approx(
+        4_920_734_272, rel=0.002
+    )

@@ -111,8 +111,8 @@ class Draft:
 
     `fuse_inputs` hidden vectors are concatenated into the `fc` matrix (0: there is none). A
     checkpoint may hold `depth` such modules, of which a pass runs one. `own_vocab` is the size of
-    the draft's own lm_head; None shares the target's. A `separate` draft is a checkpoint of its
-    own. `prefix` and `fuse_module` are module names in the checkpoint.
+    the draft's own lm_head; None shares the target's. `prefix` and `fuse_module` are module names
+    in the checkpoint.
     """
 
     name: str
@@ -126,7 +126,6 @@ class Draft:
     fuse_module: str = "fc"
     depth: int = 1
     own_vocab: int | None = None
-    separate: bool = False
 
     def fuse(self, parallel: Parallelism, replicated: bool) -> tuple[Linear, ...]:
         """The `fc` matrix, whole on every GPU or sliced by columns."""
@@ -158,6 +157,7 @@ class Draft:
 class Architecture:
     """A decoder: layers, embedding and head, and how its weights are stored.
 
+    `mtp` is the checkpoint's own draft module, `draft` what drafts: the same by default.
     `state_format` is the dtype of the recurrent state where the config names one.
     `notes` are sentences on what was assumed in reading the config.
     """
@@ -170,6 +170,7 @@ class Architecture:
     norm_parameters: int
     weight_format: WeightFormat
     format_of: FormatOf
+    mtp: Draft | None = None
     draft: Draft | None = None
     vision_parameters: int | None = None
     has_vision: bool = False
@@ -189,22 +190,24 @@ class Architecture:
         matrices = sum(m.weights for layer in self.layers for m in layer.linears(alone))
         tables = self.vocab * self.hidden * (1 if self.tied else 2)
         text = matrices + self.vectors(alone) + tables
-        return Parameters(text, self._mtp.parameters() if self._mtp else 0, self.vision_parameters)
+        return Parameters(text, self.mtp.parameters() if self.mtp else 0, self.vision_parameters)
 
     @property
     def checkpoint_bytes(self) -> int:
         """Size of all tensors as stored: compare with `total_size` of the checkpoint's index."""
-        alone, depth = Parallelism(), self._mtp.depth if self._mtp else 0
-        matrices = self.weight_matrices(alone, tie_head=self.tied)
+        alone, depth = Parallelism(), self.mtp.depth if self.mtp else 0
+        matrices = replace(self, draft=self.mtp).weight_matrices(alone, tie_head=self.tied)
         target = sum(m.resident_bytes for m in matrices if m.module == "target")
         mtp = sum(m.resident_bytes for m in matrices if m.module == "draft" and m.name != "lm_head")
-        others = self.vectors(alone) + self.vocab * self.hidden + (self.vision_parameters or 0)
-        others += depth * self._mtp.vectors(alone) if self._mtp else 0
-        return target + depth * mtp + self.weight_format.bytes_of(others)
+        others = self.vectors(alone) + (self.vision_parameters or 0)
+        others += depth * self.mtp.vectors(alone) if self.mtp else 0
+        return target + depth * mtp + self.weight_format.bytes_of(others) + self.embedding_bytes()
 
-    @property
-    def _mtp(self) -> Draft | None:
-        return None if self.draft and self.draft.separate else self.draft
+    def embedding_bytes(self, gpus: int = 1) -> int:
+        """The embedding's share of one GPU where `gpus` divide the vocabulary."""
+        matrix = "lm_head" if self.tied else "embedding"
+        stored = self.format_of(Tensor("model.embed_tokens", "", matrix, self.hidden))
+        return stored.bytes_of(-(-self.vocab // gpus) * self.hidden)
 
     def vectors(self, parallel: Parallelism) -> int:
         """Parameters on one GPU outside matrices and embedding: norms, biases, convolutions."""
@@ -246,10 +249,9 @@ class Architecture:
 
     def with_formats(self, format_of: FormatOf, full: WeightFormat) -> Architecture:
         """The same shapes stored differently, with the draft module of the same checkpoint."""
-        draft = self.draft
-        if draft and not draft.separate:
-            draft = replace(draft, format_of=format_of, weight_format=full)
-        return replace(self, format_of=format_of, weight_format=full, draft=draft)
+        mtp = self.mtp and replace(self.mtp, format_of=format_of, weight_format=full)
+        draft = mtp if self.draft is self.mtp else self.draft
+        return replace(self, format_of=format_of, weight_format=full, mtp=mtp, draft=draft)
 
     def _target_linears(self, parallel: Parallelism) -> Iterator[tuple[Linear, int | None, str]]:
         for index, layer in enumerate(self.layers):

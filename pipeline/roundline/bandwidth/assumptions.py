@@ -47,6 +47,8 @@ def sentences(
             f"{workload.verify_rows} rows a pass are above the ridge of {float(ridge):.0f}: large "
             "GEMMs are bound by compute, which expected times contain and floors do not"
         )
+    if gpu.confidence == "user" and gpu.note:
+        yield gpu.note
     if gpu.confidence == "low":
         yield f"the bandwidth of {gpu.device_names[0]} is of low confidence: {gpu.note}"
 

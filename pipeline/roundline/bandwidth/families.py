@@ -20,6 +20,7 @@ class Family:
     qkv_bias: bool = False
     output_bias_follows: bool = True
     all_biases: bool = False
+    head_bias: bool = False
     qk_norm: Literal["none", "head", "full"] = "none"
     attention_gate: bool = False
     tied: bool = False
@@ -46,11 +47,9 @@ _LAYER_NORM: Final = Family(gated_mlp=False, norm_bias=True)
 FAMILIES: Final[dict[str, Family]] = {
     **dict.fromkeys(
         (
-            "llama", "mistral", "mistral3", "ministral", "ministral3", "mixtral", "granite",
+            "llama", "llama4_text", "mistral", "ministral", "ministral3", "mixtral", "granite",
             "granitemoe", "granitemoeshared", "granitemoehybrid", "bamba", "phi3", "minicpm",
-            "internlm2", "internlm3", "smollm3", "deepseek_v2", "gemmoe", "yi", "baichuan",
-            "aquila", "solar", "ernie4_5", "llama4_text", "apertus", "helium", "arcee",
-            "llamaforcausallm", "kimi_k2_text", "pixtral", "stablelm", "hunyuan_v1_moe",
+            "internlm2", "internlm3", "smollm3", "deepseek_v2", "baichuan", "ernie4_5", "helium",
         ),
         _LLAMA,
     ),
@@ -82,7 +81,11 @@ FAMILIES: Final[dict[str, Family]] = {
     "olmoe": _OLMO,
     "exaone4": Family(qk_norm="head", window_period=4),
     "seed_oss": Family(output_bias_follows=False),
-    "phi": Family(gated_mlp=False, norms=1, norm_bias=True, all_biases=True),
+    "phi": Family(gated_mlp=False, norms=1, norm_bias=True, all_biases=True, head_bias=True),
+    "gpt_neox": Family(gated_mlp=False, norm_bias=True, all_biases=True),
+    "stablelm": Family(norm_bias=True),
+    "arcee": Family(gated_mlp=False),
+    "apertus": Family(gated_mlp=False, qk_norm="head"),
     "phimoe": Family(norm_bias=True),
     "starcoder2": Family(gated_mlp=False, norm_bias=True, tied=True),
     "nemotron": _LAYER_NORM,
@@ -95,10 +98,26 @@ FAMILIES: Final[dict[str, Family]] = {
     **dict.fromkeys(("lfm2", "lfm2_moe"), Family(qk_norm="head", tied=True)),
 }  # fmt: skip
 
+# What transformers' own class supplies where a nested text_config leaves a key out.
+CLASS_DEFAULTS: Final[dict[str, dict[str, int]]] = {
+    "gemma3_text": {
+        "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216,
+        "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "head_dim": 256, "sliding_window": 4096,
+    },
+    "llama": {
+        "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 32, "num_attention_heads": 32,
+    },
+    "mistral": {
+        "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+    },
+}  # fmt: skip
+
 # Keys that betray a layer which the model does not know; a wrong number would come out silently.
 FOREIGN_KEYS: Final = {
     "linear_attn_config": "Kimi delta attention",
-    "attn_type_list": "lightning attention",
     "num_mem_blocks": "shared attention blocks",
     "hidden_size_per_layer_input": "per-layer embeddings",
     "index_topk": "sparse attention with an indexer",

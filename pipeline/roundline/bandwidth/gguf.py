@@ -47,7 +47,7 @@ def recipe(name: str, query_groups: int, experts: int, is_llama_70b: bool) -> Fo
     file_type = _normal(name)
 
     def format_of(tensor: Tensor) -> WeightFormat:
-        if tensor.matrix in FULL_PRECISION:
+        if tensor.matrix in FULL_PRECISION - {"embedding"}:
             return FORMATS["fp32"]
         stored = _stored(file_type, tensor, query_groups, experts, is_llama_70b)
         fits = tensor.columns_in % (FORMATS[stored].group or 1) == 0

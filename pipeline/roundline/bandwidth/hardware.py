@@ -86,7 +86,10 @@ class Gpu:
         """
         if hbm_gbps <= 0:
             raise UsageError(f"--hbm-gbps {float(hbm_gbps):g}: a bandwidth must be above zero")
-        return replace(self, hbm_gbps=hbm_gbps, source="given by the user", confidence="user")
+        note = cross_check(self, hbm_gbps) if self.confidence != "user" else None
+        return replace(
+            self, hbm_gbps=hbm_gbps, source="given by the user", confidence="user", note=note or ""
+        )
 
 
 def find_gpu(name: str) -> Gpu:

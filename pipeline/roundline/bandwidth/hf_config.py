@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from roundline.bandwidth.families import CLASS_DEFAULTS
 from roundline.errors import UsageError
 
 _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config")
-_OUTER_WINS: Final = ("tie_word_embeddings", "quantization_config", "vision_config")
+_OUTER_WINS: Final = (
+    "tie_word_embeddings", "quantization_config", "vision_config", "torch_dtype", "dtype",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,8 @@ def decoder_config(document: Mapping[str, Any], name: str) -> Config:
         nested = values.get(key)
         if isinstance(nested, Mapping):
             kept = {k: values[k] for k in _OUTER_WINS if values.get(k) is not None}
-            return decoder_config({**_without(values, key), **nested, **kept}, name)
+            supplied = CLASS_DEFAULTS.get(str(nested.get("model_type")), {})
+            return decoder_config({**supplied, **_without(values, key), **nested, **kept}, name)
     return Config(values, name)
 
 

@@ -37,6 +37,7 @@ def read_config(document: Mapping[str, Any], name: str, source: str) -> Architec
     full = find_format(config.dtype)
     hidden, vocab = config.integer("hidden_size", "d_model"), config.integer("vocab_size")
     layers = _layers(config, family)
+    mtp = _mtp(config, family, layers, full)
     return Architecture(
         name=name,
         hidden=hidden,
@@ -44,10 +45,11 @@ def read_config(document: Mapping[str, Any], name: str, source: str) -> Architec
         tied=config.flag("tie_word_embeddings", default=family.tied),
         layers=layers,
         norm_parameters=_norm_size(hidden, family)
-        + vocab * config.flag("lm_head_bias", default=family.all_biases),
+        + vocab * config.flag("lm_head_bias", default=family.head_bias),
         weight_format=full,
         format_of=_formats(config, full),
-        draft=_mtp(config, family, layers, full),
+        mtp=mtp,
+        draft=mtp,
         vision_parameters=_vision(config.table("vision_config")),
         has_vision="vision_config" in config,
         state_format=_state_format(config),
@@ -70,7 +72,7 @@ def read_draft(document: Mapping[str, Any], name: str, target: Architecture) -> 
     return Draft(
         name=name, hidden=model.hidden, layers=model.layers,
         norm_parameters=model.norm_parameters, format_of=model.format_of,
-        weight_format=model.weight_format, own_vocab=model.vocab, separate=True,
+        weight_format=model.weight_format, own_vocab=model.vocab,
     )  # fmt: skip
 
 
@@ -80,6 +82,11 @@ def _family(config: Config) -> Family:
     for key, what in FOREIGN_KEYS.items():
         if config.values.get(key):
             raise UsageError(f"{config.name}: {key} means {what}, which the model does not cover")
+    if 0 in config.integers("attn_type_list"):
+        raise UsageError(
+            f"{config.name}: attn_type_list holds lightning attention, which the "
+            "model does not cover"
+        )
     return FAMILIES.get(config.model_type, Family())
 
 
@@ -92,6 +99,8 @@ def _notes(config: Config) -> list[str]:
         )
     if "vision_config" in config and _vision(config.table("vision_config")) is None:
         notes.append("the vision tower is not counted in parameters and checkpoint bytes")
+    if find_format(config.dtype).name == "fp32":
+        notes.append("weights are float32; engines serve them in 16 bits: see --weight-format")
     if "tie_word_embeddings" not in config:
         tied = FAMILIES.get(config.model_type, Family()).tied
         notes.append(f"tie_word_embeddings is not in the config and taken as {tied}")
@@ -248,7 +257,7 @@ def _feed_forward(config: Config, family: Family, is_sparse: bool) -> FeedForwar
     hidden = config.integer("hidden_size")
     if is_sparse:
         return _experts(config, family, hidden)
-    keys = ["intermediate_size_mlp", "intermediate_size", "ffn_hidden_size", "n_inner"]
+    keys = ["intermediate_size_mlp", "block_ff_dim", "intermediate_size", "ffn_hidden_size"]
     if config.model_type.startswith("granitemoe") and "shared_intermediate_size" in config:
         keys.insert(0, "shared_intermediate_size")
     bias = config.flag("mlp_bias", default=family.all_biases)
@@ -268,7 +277,7 @@ def _dense_width(config: Config, keys: list[str]) -> int:
 def _experts(config: Config, family: Family, hidden: int) -> Experts:
     experts = expert_count(config)
     per_token = config.integer(
-        "num_experts_per_tok", "num_experts_per_token", "moe_k", "moe_topk", "top_k_experts"
+        "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_k", "moe_topk"
     )
     if not 0 < per_token <= experts:
         raise UsageError(
@@ -358,7 +367,7 @@ def _eagle(config: Config, target: Architecture, is_third: bool) -> Draft:
     return Draft(
         name=config.name, hidden=hidden, layers=(layer,), norm_parameters=2 * hidden * is_third,
         format_of=_formats(config, full), weight_format=full, fuse_inputs=3 if is_third else 2,
-        own_vocab=vocab if is_third else None, separate=True,
+        own_vocab=vocab if is_third else None,
     )  # fmt: skip
 
 

@@ -50,9 +50,9 @@ class Tensor:
 
 FormatOf = Callable[[Tensor], WeightFormat]
 
-# Matrices that every checkpoint format keeps at full precision: a wrong route costs more
-# than the few bytes saved.
-FULL_PRECISION: Final = frozenset({"router", "shared_gate"})
+# What nearly every checkpoint format keeps at full precision: a wrong route costs more than the
+# few bytes saved, and of an embedding only a few rows are read.
+FULL_PRECISION: Final = frozenset({"router", "shared_gate", "embedding"})
 
 
 def _plain(name: str, bits: int) -> WeightFormat:

@@ -71,4 +71,4 @@ class Residency:
         if self.model.tied:
             return 0
         gpus = self.workload.parallel.tp if self.switches.embedding_sharded else 1
-        return self.model.weight_format.bytes_of(-(-self.model.vocab // gpus) * self.model.hidden)
+        return self.model.embedding_bytes(gpus)
