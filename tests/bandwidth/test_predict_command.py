@@ -102,6 +102,7 @@ def test_the_table_states_its_assumptions(capsys):
         (["--sampling", "random"], lambda d: d["counts"]["broadcasts"] == 3),
         (["--drafter", "ngram"], lambda d: d["draft"]["passes"] == 0),
         (["--head", "replicated"], lambda d: d["counts"]["allgathers"] == 0),
+        (["--draft-vocab", "32000"], lambda d: 2.4 < d["terms"][5]["floor_ms"] < 2.6),
         (["--draft-model", "qwen3.5-9b"], lambda d: d["mtp_pass_bytes"] > 7e9),
     ],
 )  # fmt: skip
@@ -133,6 +134,32 @@ def test_a_wrong_question_is_one_line_and_exit_code_2(capsys, options, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_hand_made_model_is_checked(capsys):
+    """The worked example's own model: 13 ms unexplained, 72.6 tok/s at its accept length."""
+    terms = {"weights": 35.16, "kv": 0.02, "gdn": 0.09, "allreduce": 1.0, "draft": 5.56}
+    stated = [part for name, ms in terms.items() for part in ("--stated", f"{name}={ms}")]
+    window = ["--stated-total-ms", "42.4", "--accept-len", "3.08", "--tokens-per-s", "55.59"]
+    (check,) = _document(capsys, *WORKED, *stated, *window)["stated"]
+    assert check["status"] == "unexplained"
+    assert check["unexplained_ms"] == pytest.approx(13.0, abs=0.05)
+    assert check["predicted_tokens_per_s"] == pytest.approx(72.6, abs=0.05)
+    assert "13.0 ms" in _run(capsys, *WORKED, *stated, *window)[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--stated", "weights=35"], "--accept-len"),
+        (["--stated", "weights", "--accept-len", "3", "--tokens-per-s", "55"], "TERM=MS"),
+    ],
+)
+def test_a_hand_made_model_needs_a_window(capsys, options, message):
+    """Terms without a measurement, or without a number, are a usage error."""
+    code, out, err = _run(capsys, *WORKED, *options)
+    assert (code, out) == (2, "")
+    assert message in err
 
 
 def test_the_document_may_go_to_a_file(capsys, tmp_path):

@@ -74,7 +74,10 @@ def _parallel(
     if parallel.dp > 1 or parallel.ep > 1:
         yield "exchanges of attention groups and experts are counted as all-reduces"
     if switches.engine == "llama.cpp":
-        yield "llama.cpp splits by layer unless told to split rows; this is the row split"
+        yield (
+            "this is llama.cpp's row split; by layers, its default, GPUs work one after the other: "
+            "use --tp 1"
+        )
 
 
 def _cost(cost: CollectiveCost) -> str:

@@ -99,6 +99,9 @@ def _notes(config: Config) -> list[str]:
         )
     if "vision_config" in config and _vision(config.table("vision_config")) is None:
         notes.append("the vision tower is not counted in parameters and checkpoint bytes")
+    quantization = config.table("quantization_config")
+    if quantization.get("kv_cache_scheme") or "kv_cache_quant_algo" in str(quantization):
+        notes.append("the checkpoint has scales for a quantised KV cache: see --kv-format")
     if find_format(config.dtype).name == "fp32":
         notes.append("weights are float32; engines serve them in 16 bits: see --weight-format")
     if "tie_word_embeddings" not in config:

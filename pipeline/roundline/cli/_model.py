@@ -38,6 +38,7 @@ class ModelOptions:
     num_draft_tokens: int | None
     drafter: Literal["model", "ngram"]
     draft_model: str | None
+    draft_vocab: int | None
     context: int
     batch: int
     weight_format: str | None
@@ -80,6 +81,8 @@ _OPTIONS = (
     click.option("--drafter", type=click.Choice(["model", "ngram"]), default="model",
                  show_default=True, help="What drafts; n-grams cost no pass."),
     click.option("--draft-model", help="A separate draft: EAGLE head or smaller model."),
+    click.option("--draft-vocab", type=_POSITIVE,
+                 help="Rows of the draft's own lm_head. [default: the target's head]"),
     click.option("--context", type=_NATURAL, default=0, show_default=True,
                  help="Cached tokens of each request."),
     click.option("--batch", type=_POSITIVE, default=1, show_default=True,
@@ -142,9 +145,11 @@ def find_model(options: ModelOptions) -> Architecture:
     from roundline.bandwidth.weight_formats import stored_as
 
     model = stored_as(load_model(options.model), options.weight_format, options.head_format)
-    if options.draft_model is None:
-        return model
-    return replace(model, draft=load_draft(options.draft_model, model))
+    if options.draft_model is not None:
+        model = replace(model, draft=load_draft(options.draft_model, model))
+    if options.draft_vocab is not None and model.draft is not None:
+        model = replace(model, draft=replace(model.draft, own_vocab=options.draft_vocab))
+    return model
 
 
 def workload_of(options: ModelOptions) -> Workload:

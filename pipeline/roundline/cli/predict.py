@@ -13,6 +13,7 @@ from roundline.cli.options import force_option, format_option, output_option
 from roundline.errors import UsageError
 
 if TYPE_CHECKING:
+    from roundline.bandwidth.stated import StatedCheck
     from roundline.report.prediction import Conversion
 
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
               help="A round time to convert to tokens per second.")  # fmt: skip
 @click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True),
               help="A throughput to convert to a round time.")  # fmt: skip
+@click.option("--stated", "stated_terms", multiple=True, metavar="TERM=MS",
+              help="A term of a hand-made model to check; may be repeated.")  # fmt: skip
+@click.option("--stated-total-ms", type=click.FloatRange(min=0, min_open=True),
+              help="The round time that the hand-made model claims.")  # fmt: skip
 @format_option()
 @output_option
 @force_option
@@ -31,6 +36,8 @@ def command(
     accept_len: tuple[float, ...],
     round_ms: float | None,
     tokens_per_s: float | None,
+    stated_terms: tuple[str, ...],
+    stated_total_ms: float | None,
     format_: str,
     output: Path | None,
     force: bool,
@@ -48,7 +55,8 @@ def command(
     steps, batch = prediction.workload.draft_steps, prediction.workload.batch
     lengths = accept_len or tuple(float(n) for n in range(1, steps + 2))
     converted = conversions(accept_len, round_ms, tokens_per_s, batch)
-    emit(render_prediction(prediction, lengths, converted, format_), output, force=force)
+    checks = stated_checks(stated_terms, stated_total_ms, accept_len, tokens_per_s, batch)
+    emit(render_prediction(prediction, lengths, converted, checks, format_), output, force=force)
 
 
 def conversions(
@@ -75,3 +83,29 @@ def conversions(
         length = speculation.implied_accept_len(round_ms, tokens_per_s, batch)
         rows.append(Conversion(round_ms, length, tokens_per_s))
     return tuple(rows)
+
+
+def stated_checks(
+    terms: tuple[str, ...],
+    total_ms: float | None,
+    accept_lens: tuple[float, ...],
+    tokens_per_s: float | None,
+    batch: int,
+) -> tuple[StatedCheck, ...]:
+    """The hand-made model of `--stated` against the throughput at each accept length."""
+    from roundline.bandwidth.stated import StatedModel, check_stated
+
+    if not terms and total_ms is None:
+        return ()
+    if not accept_lens or tokens_per_s is None:
+        raise UsageError("a stated model is checked against --accept-len and --tokens-per-s")
+    model = StatedModel(tuple(map(_stated_term, terms)), total_ms)
+    return tuple(check_stated(model, length, tokens_per_s, batch) for length in accept_lens)
+
+
+def _stated_term(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise UsageError(f"--stated {text!r}: expected TERM=MS such as weights=35.16") from None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from roundline.bandwidth.communication import CollectiveCost
     from roundline.bandwidth.hardware import Gpu
     from roundline.bandwidth.prediction import DraftPass, RoundFloor, Term
+    from roundline.bandwidth.stated import StatedCheck
 
 _COLUMNS = ("term", "GB", "floor ms", "expected ms", "share of floor")
 
@@ -31,11 +32,12 @@ def render_prediction(
     prediction: RoundFloor,
     accept_lens: tuple[float, ...],
     conversions: tuple[Conversion, ...],
+    checks: tuple[StatedCheck, ...],
     format_: str,
 ) -> str:
     """The prediction as a table, Markdown, CSV or a `roundline.predict/1` document."""
     if format_ == "json":
-        return _document(prediction, accept_lens, conversions)
+        return _document(prediction, accept_lens, conversions, checks)
     rows = [_row(term, prediction.floor_ns) for term in prediction.terms]
     totals = (f"{prediction.bytes / 1e9:.3f}", f"{prediction.floor_ms:.2f}",
               f"{prediction.expected_ms:.2f}", "100.0 %")  # fmt: skip
@@ -43,6 +45,7 @@ def render_prediction(
     if format_ == "csv":
         return table
     throughput = list(_throughput(prediction, accept_lens, conversions))
+    throughput += [sentence for check in checks for sentence in check.findings()]
     return "\n".join([*_heading(prediction), "", table, "", *throughput, "", *_basis(prediction)])
 
 
@@ -98,7 +101,10 @@ def _basis(prediction: RoundFloor) -> Iterable[str]:
 
 
 def _document(
-    prediction: RoundFloor, accept_lens: tuple[float, ...], conversions: tuple[Conversion, ...]
+    prediction: RoundFloor,
+    accept_lens: tuple[float, ...],
+    conversions: tuple[Conversion, ...],
+    checks: tuple[StatedCheck, ...],
 ) -> str:
     sizes = prediction.model.parameters
     return document(
@@ -127,6 +133,7 @@ def _document(
             {"round_ms": c.round_ms, "accept_len": c.accept_len, "tokens_per_s": c.tokens_per_s}
             for c in conversions
         ],
+        stated=[_stated(check) for check in checks],
         draft={
             "passes": len(prediction.draft_passes),
             "pass_bytes": prediction.mtp_pass_bytes,
@@ -142,6 +149,19 @@ def _document(
         matrices=[_matrix(matrix, prediction) for matrix in prediction.matrices],
         assumptions=list(prediction.assumptions),
     )  # fmt: skip
+
+
+def _stated(check: StatedCheck) -> dict[str, Any]:
+    return {
+        "terms_ms": dict(check.model.terms_ms), "sum_ms": check.model.sum_ms,
+        "total_ms": check.model.round_ms, "not_itemised_ms": check.model.not_itemised_ms,
+        "measured_ms": check.measured_ms, "unexplained_ms": check.unexplained_ms,
+        "unexplained_fraction": check.unexplained_fraction,
+        "predicted_tokens_per_s": check.predicted_tokens_per_s,
+        "measured_tokens_per_s": check.measured_tokens_per_s, "accept_len": check.accept_len,
+        "implied_accept_len": check.implied_accept_len,
+        "status": "agrees" if check.agrees else "unexplained", "findings": list(check.findings()),
+    }  # fmt: skip
 
 
 def _term(term: Term) -> dict[str, Any]:
