@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from roundline.bandwidth.families import CLASS_DEFAULTS
+from roundline.bandwidth.huggingface.families import CLASS_DEFAULTS, FAMILIES, FOREIGN_KEYS, Family
 from roundline.errors import UsageError
 
 _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -90,6 +90,25 @@ def decoder_config(document: Mapping[str, Any], name: str) -> Config:
             supplied = CLASS_DEFAULTS.get(str(nested.get("model_type")), {})
             return decoder_config({**supplied, **_without(values, key), **nested, **kept}, name)
     return Config(values, name)
+
+
+def family_of(config: Config) -> Family:
+    """The traits of the config's model_type; Llama's where it is unknown.
+
+    Raises:
+        UsageError: the model has layers that Roundline does not cover.
+    """
+    if config.flag("is_encoder_decoder"):
+        raise UsageError(f"{config.name}: an encoder-decoder has no decode round to predict")
+    for key, what in FOREIGN_KEYS.items():
+        if config.values.get(key):
+            raise UsageError(f"{config.name}: {key} means {what}, which the model does not cover")
+    if 0 in config.integers("attn_type_list"):
+        raise UsageError(
+            f"{config.name}: attn_type_list holds lightning attention, which the "
+            "model does not cover"
+        )
+    return FAMILIES.get(config.model_type, Family())
 
 
 def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -6,12 +6,12 @@ usually stay at full precision. A config that contradicts itself is refused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
+from roundline.bandwidth.huggingface.module_patterns import any_names
 from roundline.bandwidth.quantization import (
     FORMATS,
     FULL_PRECISION,
@@ -28,7 +28,6 @@ _EXCLUDE_KEYS: Final = (
     "modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "exclude",
     "llm_int8_skip_modules", "exclude_layers",
 )  # fmt: skip
-_ROOTS: Final = frozenset({"model", "language_model", "text_model", "transformer", "backbone"})
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class QuantizedCheckpoint:
         """
         if self._keeps_full(tensor):
             return self.full
-        stored = next((r.stored for r in self.rules if _any_names(r.targets, tensor)), self.full)
+        stored = next((r.stored for r in self.rules if any_names(r.targets, tensor)), self.full)
         if stored.group and self.method in _STRICT_GROUPS and tensor.columns_in % stored.group:
             raise UsageError(
                 f"quantization_config: groups of {stored.group} do not divide the "
@@ -72,7 +71,7 @@ class QuantizedCheckpoint:
             or (tensor.matrix == "lm_head" and self.skips_head)
             or (tensor.matrix == "fc" and "Linear" in self._targets)
             or (tensor.is_draft and self.skips_draft)
-            or _any_names(self.excluded, tensor)
+            or any_names(self.excluded, tensor)
         )
 
     @property
@@ -316,32 +315,3 @@ def _excluded(config: Mapping[str, Any]) -> Iterable[str]:
     for name, override in (config.get("extra_config") or {}).items():
         if (override or {}).get("bits", 0) >= 16:
             yield name
-
-
-def _any_names(patterns: Iterable[str], tensor: Tensor) -> bool:
-    paths = (tensor.path, tensor.fused_path)
-    return any(_names(pattern, path) for pattern in patterns for path in paths)
-
-
-def _names(pattern: str, path: str) -> bool:
-    """True where `pattern` is a class, a regex, a wildcard or a run of the path's components."""
-    if pattern == "Linear":
-        return True
-    if pattern.startswith("re:"):
-        return re.search(pattern[3:], path) is not None
-    wanted, parts = _components(pattern), _components(path)
-    starts = range(len(parts) - len(wanted) + 1)
-    is_run = any(all(map(_fits, wanted, parts[start:][: len(wanted)])) for start in starts)
-    return bool(wanted) and (is_run or _fits(".".join(wanted), ".".join(parts)))
-
-
-def _components(path: str) -> tuple[str, ...]:
-    parts = [part for part in path.split(".") if part]
-    while len(parts) > 1 and parts[0] in _ROOTS:
-        parts = parts[1:]
-    return tuple(part for part in parts if part != "weight")
-
-
-def _fits(wanted: str, part: str) -> bool:
-    pattern = re.escape(wanted).replace(r"\*", ".*").replace(r"\?", ".")
-    return re.fullmatch(pattern, part) is not None

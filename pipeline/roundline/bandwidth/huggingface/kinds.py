@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from roundline.bandwidth.families import Family
-from roundline.bandwidth.hf_config import Config
+from roundline.bandwidth.huggingface.config import Config
+from roundline.bandwidth.huggingface.families import Family
 from roundline.errors import UsageError
 
 _KINDS: Final = {
@@ -83,8 +83,6 @@ def window_of(config: Config, family: Family, kind: str, index: int) -> int | No
 
 def moe_layers(config: Config, kinds: tuple[str, ...]) -> frozenset[int]:
     """Indexes of the layers whose feed-forward part is a mixture of experts."""
-    from roundline.bandwidth.huggingface import expert_count
-
     indexes = range(len(kinds))
     if expert_count(config) < 2:
         return frozenset()
@@ -110,3 +108,10 @@ def _is_sparse(config: Config, index: int) -> bool:
     every = config.integer("moe_layer_freq", default=1)
     is_due = (index + 1) % max(step, 1) == 0 and index % max(every, 1) == 0
     return is_due and index >= dense_first and index not in config.integers("mlp_only_layers")
+
+
+def expert_count(config: Config) -> int:
+    """Routed experts of a sparse layer, 0 for a dense model."""
+    return config.integer(
+        "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", default=0
+    )
