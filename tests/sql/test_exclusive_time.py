@@ -6,10 +6,9 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+from harness import kernel, memory_op, numbered, warehouse_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from harness import kernel, memory_op, numbered, warehouse_of
 
 COMPUTE, COLLECTIVE, COPY = 0, 1, 2
 NAMES = [
@@ -27,6 +26,7 @@ activities = st.lists(
 
 
 def rows_of(drawn: list[tuple[int, int, int, int]]) -> dict[str, Any]:
+    """Raw tables of the drawn activities."""
     kernels = [
         kernel(start, start + length, stream_id=stream, name_id=priority)
         for start, length, stream, priority in drawn

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from harness import kernel, numbered, warehouse_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from harness import kernel, numbered, warehouse_of
 
 NAMES = [{"name_id": 0, "name": "gemv2T_kernel_val"}, {"name_id": 1, "name": "outer"},
          {"name_id": 2, "name": "inner"}]  # fmt: skip
@@ -39,9 +38,12 @@ def rows_of(drawn: list[tuple[int, int, int, int | None, int]]) -> dict[str, Any
             calls.append((correlation, start - lead, "cudaLaunchKernel"))
         activities.append(
             kernel(
-                start, start + length, stream_id=stream, correlation_id=correlation,
+                start,
+                start + length,
+                stream_id=stream,
+                correlation_id=correlation,
                 graph_node_id=index + 1 if replay else None,
-            )  # fmt: skip
+            )
         )
     for replay, lead in replays.items():
         first = min(a["start_ns"] for a in activities if a["correlation_id"] == replay)
@@ -73,7 +75,9 @@ def oracle(
             causes["profiler"] += 1
             continue
         following = next(k for k in running if k["start_ns"] > t)
-        before = [k for k in running if k["start_ns"] < following["start_ns"] and k["start_ns"] <= t]
+        before = [
+            k for k in running if k["start_ns"] < following["start_ns"] and k["start_ns"] <= t
+        ]
         previous = max(before, key=lambda k: (k["end_ns"], running.index(k)))
         launch = launches.get(following["correlation_id"])
         same = following["correlation_id"] == previous["correlation_id"]
@@ -104,7 +108,9 @@ def test_every_idle_instant_has_the_cause_that_the_rules_name(
     select = f"""SELECT 0::INTEGER AS rank, 0::BIGINT AS round_id,
         {begin}::BIGINT AS start_ns, {end}::BIGINT AS end_ns"""
     warehouse = warehouse_of(raw, ["int_idle"], {"int_rounds": select})
-    found = warehouse.execute("SELECT cause, sum(idle_ns)::BIGINT FROM int_idle GROUP BY 1").fetchall()
+    found = warehouse.execute(
+        "SELECT cause, sum(idle_ns)::BIGINT FROM int_idle GROUP BY 1"
+    ).fetchall()
     warehouse.close()
     assert dict(found) == dict(oracle(raw, begin, end, overheads))
 
@@ -130,7 +136,9 @@ def test_nested_ranges_are_cut_at_the_innermost() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.recursive(st.just(()), lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=8))
+@given(
+    st.recursive(st.just(()), lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=8)
+)
 def test_flattening_agrees_with_a_stack(tree: tuple[Any, ...]) -> None:
     """For any well-nested ranges the innermost one is what a stack would show."""
     ranges: list[tuple[int, int]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -66,10 +66,10 @@ def cli() -> None:
     """
 
 
-def main(args: list[str] | None = None) -> Any:
+def main(args: list[str] | None = None) -> int:
     """Run the command line; the one place where an error becomes a line and an exit code."""
     try:
-        return cli.main(args=args, prog_name="roundline", standalone_mode=False) or 0
+        cli.main(args=args, prog_name="roundline", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.Abort:
@@ -89,6 +89,7 @@ def main(args: list[str] | None = None) -> Any:
     except OSError as error:
         where = f" {error.filename!r}" if error.filename else ""
         return _fail(f"cannot access{where}: {error.strerror or error}", 3)
+    return 0
 
 
 def _fail(message: str, exit_code: int) -> int:

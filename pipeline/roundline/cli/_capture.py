@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from roundline.cli._output import talk
+
 if TYPE_CHECKING:
     from roundline.store import Store
 
@@ -37,4 +39,4 @@ def open_capture(
     """The store that the arguments mean; server logs become part of it."""
     from roundline.readers.ingest import IngestOptions, open_or_ingest
 
-    return open_or_ingest((*sources, *logs), store_path, IngestOptions())
+    return open_or_ingest(sources, store_path, IngestOptions(notice=talk), logs)

@@ -16,9 +16,11 @@ from roundline.cli.options import force_option, format_option, output_option, qu
 @click.option(
     "--rules",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="CSV of kernel rules (rule,category,subcategory,pattern) that go before the built-in ones.",
+    help="CSV (rule,category,subcategory,pattern) of kernel rules that go before ours.",
 )
-@click.option("--explain", metavar="NAME", help="Say which rule classifies this kernel name and why.")
+@click.option(
+    "--explain", metavar="NAME", help="Say which rule classifies this kernel name and why."
+)
 @format_option()
 @output_option
 @force_option

@@ -41,7 +41,7 @@ def command(
     format_: str,
     output: Path | None,
     force: bool,
-    **model: Any,  # noqa: ANN401  # the options of ModelOptions
+    **model: Any,  # the options of ModelOptions
 ) -> None:
     """Say what one decode round must read and what that must cost.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ def _shell(connection: duckdb.DuckDBPyConnection, format_: str) -> None:
     from roundline.warehouse.sandbox import run_query
 
     buffer = ""
-    for line in click.get_text_stream("stdin"):
+    for line in sys.stdin:
         buffer += line
         if not buffer.rstrip().endswith(";"):
             continue

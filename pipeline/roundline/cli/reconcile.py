@@ -38,7 +38,7 @@ def command(
     format_: str,
     output: Path | None,
     force: bool,
-    **model: Any,  # noqa: ANN401  # the options of ModelOptions
+    **model: Any,  # the options of ModelOptions
 ) -> None:
     """Hold the measured round against the bandwidth model, term by term.
 
@@ -47,9 +47,7 @@ def command(
     """
     from roundline.report.reconciliation import render_reconciliation
 
-    result = reconcile_capture(
-        sources, store_path, logs, accept_len, accept_rate, tolerance, model
-    )
+    result = reconcile_capture(sources, store_path, logs, accept_len, accept_rate, tolerance, model)
     emit(render_reconciliation(result, format_), output, force=force)
     residual = abs(result.ledger.totals.residual_fraction)
     if fail_over is not None and residual > fail_over:

@@ -37,14 +37,12 @@ def command(
     output: Path,
     force: bool,
     quiet: bool,
-    **model: Any,  # noqa: ANN401  # the options of ModelOptions
+    **model: Any,  # the options of ModelOptions
 ) -> None:
     """Write a report to attach to a ticket: verdict, findings, ledger, evidence."""
     from roundline.report.reconciliation import format_of, render_reconciliation
 
     format_ = format_of(output)
-    result = reconcile_capture(
-        sources, store_path, logs, accept_len, accept_rate, tolerance, model
-    )
+    result = reconcile_capture(sources, store_path, logs, accept_len, accept_rate, tolerance, model)
     emit(render_reconciliation(result, format_), output, force=force)
     talk(f"wrote {output}", quiet=quiet)

@@ -95,7 +95,9 @@ def _matrices(rank: MeasuredRank, floor: RoundFloor) -> Iterator[Finding]:
     """The weight matrices that lose most against what large reads are expected to reach."""
     peak, efficiency = float(floor.gpu.hbm_gbps), float(floor.efficiency.gemm)
     losses = [
-        (_lost_ms(read, peak * efficiency), read) for read in rank.matrices if read.bytes is not None
+        (_lost_ms(read, peak * efficiency), read)
+        for read in rank.matrices
+        if read.bytes is not None
     ]
     for lost, read in sorted(losses, key=lambda pair: -pair[0])[:3]:
         if lost > 0:

@@ -144,7 +144,9 @@ def _read_rank(warehouse: duckdb.DuckDBPyConnection, rank: int, rounds: int) -> 
         wall_ms=WallTime(*(float(value) / NS_PER_MS for value in ask(_WALL)[0])),
         draft_passes=ask(_DRAFT_PASSES)[0][0],
         terms=tuple(MeasuredTerm(term, mean_ms(ns)) for term, ns in ask(_TERMS)),
-        draft_parts=tuple(MeasuredPart("draft", part, mean_ms(ns)) for part, ns in ask(_DRAFT_PARTS)),
+        draft_parts=tuple(
+            MeasuredPart("draft", part, mean_ms(ns)) for part, ns in ask(_DRAFT_PARTS)
+        ),
         idle=tuple(
             IdleSource(cause, phase, host_range, mean_ms(ns))
             for cause, phase, host_range, ns in ask(_IDLE)

@@ -134,4 +134,3 @@ def _assemble(
         findings=find(ranks, ledgers[0], floor, acceptance, log),
         quality=quality,
     )
-

@@ -43,7 +43,10 @@ def judge(
     )
     if missing:
         return Verdict(
-            "insufficient evidence", f"{numbers}; not judged: {'; '.join(missing)}", tolerance, missing
+            "insufficient evidence",
+            f"{numbers}; not judged: {'; '.join(missing)}",
+            tolerance,
+            missing,
         )
     if abs(totals.residual_fraction) <= tolerance:
         return Verdict("reconciled", f"{numbers}, within {100 * tolerance:g} %", tolerance, ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from roundline.report.tabular import render
 from roundline.warehouse.sandbox import TableDescription, describe_tables
 
 _PREFACE = """# Data dictionary
@@ -22,8 +21,9 @@ def data_dictionary() -> str:
 
 
 def _section(table: TableDescription) -> str:
-    rows = [(column.name, column.type, column.meaning) for column in table.columns]
-    return f"## {table.name}\n\n{table.meaning}\n\n{render(('column', 'type', 'meaning'), rows, 'markdown')}"
+    rows = [f"| `{c.name}` | {c.type} | {c.meaning.replace('|', '/')} |" for c in table.columns]
+    head = ["| column | type | meaning |", "| --- | --- | --- |"]
+    return "\n".join([f"## {table.name}", "", table.meaning, "", *head, *rows, ""])
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ def _setting(r: Reconciliation) -> list[str]:
         f" {floor.workload.draft_steps} draft steps, batch {floor.workload.batch},"
         f" context {floor.workload.context}",
         f"rank {r.slowest.rank} (slowest of {len(r.ranks)}): {r.slowest.rounds} steady rounds of"
-        f" {r.rounds.count} by {r.rounds.evidence}" + (f", left out: {excluded}" if excluded else ""),
+        f" {r.rounds.count} by {r.rounds.evidence}"
+        + (f", left out: {excluded}" if excluded else ""),
         f"round time mean {wall.mean:.3f} ms, median {wall.median:.3f},"
         f" p10 {wall.p10:.3f}, p90 {wall.p90:.3f}",
     ]
@@ -59,4 +60,7 @@ def _throughput(r: Reconciliation) -> list[str]:
         )
         if rate is not None
     ]
-    return [f"at accept length {a.accept_len:.2f} of {a.max_len} ({a.source}): {', '.join(rates)}", ""]
+    return [
+        f"at accept length {a.accept_len:.2f} of {a.max_len} ({a.source}): {', '.join(rates)}",
+        "",
+    ]

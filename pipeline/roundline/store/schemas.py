@@ -84,7 +84,9 @@ _HOST_ACTIVITY = [
 
 API_CALLS: Final = pa.schema(
     [
-        _required("api_call_id", pa.int64(), "dense over the store, in (process_id, start_ns) order"),
+        _required(
+            "api_call_id", pa.int64(), "dense over the store, in (process_id, start_ns) order"
+        ),
         *_HOST_ACTIVITY,
         _required("end_ns", pa.int64(), "return of the call"),
         _required("name", pa.string(), "CUDA or HIP API name without version suffix"),
@@ -124,13 +126,19 @@ DEVICES: Final = pa.schema(
         _required("process_id", pa.int32(), "process of the capture"),
         _required("device_id", pa.int32(), "device ordinal as that process sees it"),
         _field("name", pa.string(), "device name as the driver prints it"),
-        _field("memory_bandwidth_bytes_per_s", pa.int64(), "peak bandwidth that the capture states"),
+        _field(
+            "memory_bandwidth_bytes_per_s", pa.int64(), "peak bandwidth that the capture states"
+        ),
         _field("memory_bytes", pa.int64(), "device memory"),
         _field("l2_bytes", pa.int64(), "L2 cache"),
         _field("sm_count", pa.int32(), "streaming multiprocessors"),
         _field("compute_capability", pa.string(), "e.g. `8.6`"),
-        _required("rank_evidence", pa.string(), "how the rank was found: metadata, file_name or order"),
-        _required("device_evidence", pa.string(), "how the name was found: mapped, assumed or absent"),
+        _required(
+            "rank_evidence", pa.string(), "how the rank was found: metadata, file_name or order"
+        ),
+        _required(
+            "device_evidence", pa.string(), "how the name was found: mapped, assumed or absent"
+        ),
     ]
 )
 
@@ -167,7 +175,9 @@ LOG_WINDOWS: Final = pa.schema(
         _required("source_id", pa.int32(), "index of the log file in the manifest"),
         _required("line", pa.int64(), "1-based line in the log"),
         _required("engine", pa.string(), "`sglang`, `vllm`, `trtllm` or `llama.cpp`"),
-        _required("kind", pa.string(), "decode, prefill, throughput, spec, iter, prompt, eval, graphs"),
+        _required(
+            "kind", pa.string(), "decode, prefill, throughput, spec, iter, prompt, eval, graphs"
+        ),
         _field("wall_clock_ns", pa.int64(), "Unix time printed on the line"),
         _field("dp_rank", pa.int32(), "data-parallel rank printed on the line"),
         _field("running_requests", pa.int32(), "requests running"),
@@ -177,7 +187,9 @@ LOG_WINDOWS: Final = pa.schema(
         _field("accept_rate", pa.float64(), "accept rate as printed"),
         _field("rounds", pa.int64(), "rounds of the window, if the line implies them"),
         _field("round_ms", pa.float64(), "round time that the line implies; NULL when unusable"),
-        _field("unusable_because", pa.string(), "`idle`, `prefill`, `batch_changed`, …; NULL if usable"),
+        _field(
+            "unusable_because", pa.string(), "`idle`, `prefill`, `batch_changed`, …; NULL if usable"
+        ),
         _field("fields", pa.string(), "all parsed fields as a JSON object"),
     ]
 )

@@ -162,7 +162,9 @@ def _read_rank(warehouse: duckdb.DuckDBPyConnection, rank: int) -> RankAttributi
         device_name=device,
         rounds=rounds,
         wall_ms_mean=wall_ns / rounds / NS_PER_MS if rounds else None,
-        attribution=_lines_of_rounds(warehouse, rank, rounds) if rounds else _lines(warehouse, rank),
+        attribution=_lines_of_rounds(warehouse, rank, rounds)
+        if rounds
+        else _lines(warehouse, rank),
         idle=_idle(warehouse, rank, rounds) if rounds and trustworthy else (),
         idle_withheld_because=None if trustworthy else "too much of the capture is missing",
     )

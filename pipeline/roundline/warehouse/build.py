@@ -127,7 +127,9 @@ def _compute(
     relations: Sequence[Relation],
 ) -> None:
     """Create the stale marts with what they need, then hold the checks against them."""
-    existing = {row[0] for row in connection.execute("SELECT view_name FROM duckdb_views()").fetchall()}
+    existing = {
+        row[0] for row in connection.execute("SELECT view_name FROM duckdb_views()").fetchall()
+    }
     missing = [r for r in relations if r.name not in existing]
     created = closure([mart.name for mart in stale], missing)
     for relation in created:
@@ -171,7 +173,9 @@ def _hold_grain(connection: duckdb.DuckDBPyConnection, relation: Relation) -> No
         f"SELECT {keys} FROM {identifier(relation.name)} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
     ).fetchall()
     if row:
-        raise SqlContractError(f"{relation.name}: {row[0]} occurs twice, against '{relation.grain}'")
+        raise SqlContractError(
+            f"{relation.name}: {row[0]} occurs twice, against '{relation.grain}'"
+        )
 
 
 def _hold(connection: duckdb.DuckDBPyConnection, check: Relation) -> None:

@@ -10,7 +10,9 @@ import duckdb
 MEMORY_LIMIT: Final = "768MB"
 
 
-def connect(spill: Path | None = None, memory_limit: str = MEMORY_LIMIT) -> duckdb.DuckDBPyConnection:
+def connect(
+    spill: Path | None = None, memory_limit: str = MEMORY_LIMIT
+) -> duckdb.DuckDBPyConnection:
     """An in-memory database that never downloads and spills to `spill` when memory runs out."""
     connection = duckdb.connect(
         config={

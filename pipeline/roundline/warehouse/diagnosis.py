@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 NSYS: Final = (
     "nsys profile --trace-fork-before-exec=true --cuda-graph-trace=node -t cuda,nvtx"
-    " --cuda-flush-interval=250 --delay 60 --duration 30 -o capture python -m sglang.launch_server …"
+    " --cuda-flush-interval=250 --delay 60 --duration 30 -o capture SERVER …"
 )
 TORCH: Final = (
     'curl -X POST HOST:PORT/start_profile -H "Content-Type: application/json" -d'
@@ -103,7 +103,7 @@ REMEDIES: Final[dict[str, Remedy]] = {
     "mixed_prefill": Remedy(
         "info", (), "rounds with a prefill are left out of the means; send no new requests"
     ),
-    "filtered_export": Remedy("warning", ("completeness",), "export again without --tables/--times"),
+    "filtered_export": Remedy("warning", ("completeness",), "export without --tables/--times"),
     "interrupted_export": Remedy("error", ("everything",), "export again and let it finish"),
     "unknown_schema": Remedy("warning", (), "check the numbers; newer Roundline may know it"),
     "unknown_gpu": Remedy(

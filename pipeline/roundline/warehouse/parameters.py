@@ -70,7 +70,8 @@ class ParameterTable:
         if self.rows:
             marks = ", ".join("?" for _ in self.columns)
             connection.executemany(
-                f"INSERT INTO {identifier(self.name)} VALUES ({marks})", [list(r) for r in self.rows]
+                f"INSERT INTO {identifier(self.name)} VALUES ({marks})",
+                [list(r) for r in self.rows],
             )
 
 
@@ -90,7 +91,9 @@ def parameter_tables(parameters: Parameters) -> tuple[ParameterTable, ...]:
             ("term VARCHAR", "bytes BIGINT", "floor_ns BIGINT", "expected_ns BIGINT"),
             _tuples(parameters.terms),
         ),
-        ParameterTable("model_gpu", ("peak_bytes_per_s BIGINT",), ((parameters.peak_bytes_per_s,),)),
+        ParameterTable(
+            "model_gpu", ("peak_bytes_per_s BIGINT",), ((parameters.peak_bytes_per_s,),)
+        ),
     )
 
 
@@ -126,9 +129,11 @@ def _check_rule(path: Path, line: int, row: dict[str, str]) -> None:
         raise UsageError(f"{path}:{line}: a kernel rule lacks {', '.join(missing)}")
     if row["category"] not in CATEGORIES:
         raise UsageError(
-            f"{path}:{line}: unknown category {row['category']!r}; use one of {', '.join(CATEGORIES)}"
+            f"{path}:{line}: no category {row['category']!r}, known are {', '.join(CATEGORIES)}"
         )
     try:
         re.compile(row["pattern"])
     except re.error as error:
-        raise UsageError(f"{path}:{line}: pattern {row['pattern']!r} is no regular expression: {error}") from error
+        raise UsageError(
+            f"{path}:{line}: pattern {row['pattern']!r} is no regular expression: {error}"
+        ) from error

@@ -18,6 +18,7 @@ from roundline.warehouse.relations import Column, load_relations
 if TYPE_CHECKING:
     from roundline.store import Store
 
+
 @dataclass(frozen=True)
 class QueryResult:
     """Column names and rows of one statement."""

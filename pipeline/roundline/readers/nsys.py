@@ -1,0 +1,162 @@
+"""One Nsight Systems export into parts and facts, whatever its container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from roundline.readers.contract import (
+    DeviceFacts,
+    Diagnostic,
+    ProcessFacts,
+    ReadOptions,
+    Sink,
+    SourceFacts,
+    State,
+)
+from roundline.readers.nsys_events import Counts, EventReader, count_diagnostics
+from roundline.readers.nsys_export import (
+    NVTX,
+    Export,
+    Metadata,
+    check_schema,
+    filter_diagnostics,
+    read_metadata,
+    rows,
+    tool_diagnostics,
+)
+
+_BANDWIDTH_RANGE = range(10**10, 2 * 10**13)  # bytes/s; anything else is no bandwidth
+
+
+def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts:
+    """Read every table that Roundline knows and say what the export is."""
+    metadata = read_metadata(export)
+    diagnostics = check_schema(export, metadata, lenient=options.lenient)
+    events = EventReader(export, metadata, sink)
+    events.read()
+    counts = events.counts
+    processes = tuple(
+        ProcessFacts(number, None if global_pid is None else (global_pid >> 24) & 0xFFFFFF)
+        for global_pid, number in events.processes.numbers.items()
+    )
+    devices = tuple(_devices(export, counts, processes))
+    diagnostics += [
+        *filter_diagnostics(metadata),
+        *tool_diagnostics(export),
+        *count_diagnostics(counts),
+        *_graph_level(metadata, counts),
+        *_lost_ranges(export, counts),
+    ]
+    return SourceFacts(
+        producer="nsight-systems",
+        producer_version=metadata.product_version,
+        schema_version=metadata.schema_version,
+        wall_clock_base_ns=metadata.utc_base_ns,
+        processes=processes,
+        devices=devices,
+        capabilities=_capabilities(metadata, counts, devices),
+        diagnostics=tuple(diagnostics),
+    )
+
+
+def _devices(
+    export: Export, counts: Counts, processes: tuple[ProcessFacts, ...]
+) -> Iterator[DeviceFacts]:
+    gpus = rows(
+        export, "TARGET_INFO_GPU", "id", "name", "cuDevice", "memoryBandwidth", "totalMemory",
+        "l2CacheSize", "smCount", "computeMajor", "computeMinor",
+    )  # fmt: skip
+    mapped = {
+        (row["pid"], row["cudaId"]): row["gpuId"]
+        for row in rows(export, "TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
+    }
+    pids = {process.process_id: process.pid for process in processes}
+    for process_id, device_id in sorted(counts.devices):
+        gpu, evidence = _gpu(gpus, mapped, pids[process_id], device_id)
+        order = gpu["id"] if gpu and gpu["id"] is not None else device_id
+        yield DeviceFacts(
+            process_id=process_id,
+            device_id=device_id,
+            order=(order, pids[process_id] or 0),
+            device_evidence=evidence,
+            **(_gpu_facts(gpu) if gpu else {}),
+        )
+
+
+def _gpu(
+    gpus: list[dict[str, Any]], mapped: dict[tuple[Any, Any], Any], pid: int | None, device_id: int
+) -> tuple[dict[str, Any] | None, str]:
+    """The GPU behind a process's device: mapped by the export, else assumed, else unknown."""
+    gpu_id = mapped.get((pid, device_id))
+    for gpu in gpus:
+        if gpu_id is not None and gpu["id"] == gpu_id:
+            return gpu, "mapped"
+    for key in ("cuDevice", "id"):
+        for gpu in gpus:
+            if gpu[key] == device_id:
+                return gpu, "assumed"
+    return None, "absent"
+
+
+def _gpu_facts(gpu: dict[str, Any]) -> dict[str, Any]:
+    bandwidth = gpu["memoryBandwidth"]
+    major, minor = gpu["computeMajor"], gpu["computeMinor"]
+    return {
+        "name": gpu["name"] or None,
+        "memory_bandwidth_bytes_per_s": bandwidth if bandwidth in _BANDWIDTH_RANGE else None,
+        "memory_bytes": gpu["totalMemory"],
+        "l2_bytes": gpu["l2CacheSize"],
+        "sm_count": gpu["smCount"],
+        "compute_capability": f"{major}.{minor}" if major is not None else None,
+    }
+
+
+def _graph_level(metadata: Metadata, counts: Counts) -> Iterator[Diagnostic]:
+    spans = counts.rows.get("graph_spans", 0)
+    hidden = metadata.graph_mode == "Graph" and counts.graph_launches and not counts.graph_nodes
+    if spans or hidden:
+        number = spans or counts.graph_launches
+        yield Diagnostic(
+            "graph_level_trace", "error", number,
+            f"graph-level capture: the kernels of {number} graph replays are hidden; record nodes"
+            " with --cuda-graph-trace=node",
+        )  # fmt: skip
+
+
+def _lost_ranges(export: Export, counts: Counts) -> Iterator[Diagnostic]:
+    if counts.rows.get("ranges"):
+        return
+    if counts.nvtx_bookkeeping and NVTX in export.tables():
+        yield Diagnostic(
+            "ranges_lost", "warning", counts.nvtx_bookkeeping,
+            "NVTX domains but no NVTX ranges: they were lost by a mismatch between nvtx and nsys",
+        )  # fmt: skip
+    else:
+        yield Diagnostic("no_ranges", "info", 1, "no NVTX ranges: step markers are not available")
+
+
+def _capabilities(
+    metadata: Metadata, counts: Counts, devices: tuple[DeviceFacts, ...]
+) -> dict[str, State]:
+    named = [device for device in devices if device.name]
+    hidden = bool(counts.rows.get("graph_spans"))
+    states: dict[str, State] = {
+        "kernels": _state(counts.rows.get("kernels"), partial=hidden),
+        "memory_ops": _state(counts.rows.get("memory_ops")),
+        "graph_nodes": _state(counts.graph_nodes),
+        "graph_spans": _state(counts.rows.get("graph_spans")),
+        "api_calls": _state(counts.rows.get("api_calls")),
+        "ranges": _state(counts.rows.get("ranges")),
+        "overheads": _state(counts.rows.get("overheads")),
+        "gpu_identity": _state(len(named), partial=len(named) < len(devices)),
+        "wall_clock": _state(metadata.utc_base_ns),
+        "log_windows": "absent",
+    }
+    return states
+
+
+def _state(count: int | None, *, partial: bool = False) -> State:
+    if not count:
+        return "absent"
+    return "partial" if partial else "present"

@@ -1,0 +1,119 @@
+"""Nsight Systems `parquetdir` and `arrowdir` exports: one file per table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from roundline.errors import SourceError
+from roundline.readers.contract import Diagnostic, Progress, ReadOptions, Sink, SourceFacts
+from roundline.readers.nsys import read_export
+
+_BATCH: Final = 65_536
+_SUFFIXES: Final = (".parquet", ".arrow")
+
+
+def read_nsys_columnar(
+    path: Path, sink: Sink, options: ReadOptions, progress: Progress | None = None
+) -> SourceFacts:
+    """Read a directory export.
+
+    Raises:
+        SourceError: a file of it is damaged.
+    """
+    from dataclasses import replace
+
+    export = ColumnarExport(path)
+    facts = read_export(export, sink, options)
+    if progress is not None:
+        progress(1, 1)
+    if "PROCESSES" in export.tables():
+        return facts
+    # the exporter writes PROCESSES last: without it the export did not end
+    text = "PROCESSES is missing: the export was interrupted or filtered, tables may be incomplete"
+    lost = Diagnostic("interrupted_export", "error", 1, text)
+    return replace(facts, diagnostics=(*facts.diagnostics, lost))
+
+
+class ColumnarExport:
+    """The tables of a directory export. Ids are unsigned there; they come out signed."""
+
+    def __init__(self, path: Path) -> None:
+        self.label = str(path)
+        self._files = {
+            file.stem: file
+            for file in sorted(path.iterdir())
+            if file.suffix in _SUFFIXES and file.stat().st_size > 4 and not file.is_symlink()
+        }
+
+    @cached_property
+    def _schemas(self) -> dict[str, pa.Schema]:
+        return {name: self._schema(file) for name, file in self._files.items()}
+
+    def tables(self) -> frozenset[str]:
+        """Names of the tables that are there."""
+        return frozenset(self._files)
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Columns of a table; empty when the table is missing."""
+        schema = self._schemas.get(table)
+        return frozenset(schema.names) if schema is not None else frozenset()
+
+    def scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Batches of existing columns: integers as int64, text as string."""
+        file = self._files[table]
+        try:
+            for batch in self._batches(file, columns):
+                arrays = [_plain(batch.column(name)) for name in columns]
+                yield pa.Table.from_arrays(arrays, names=list(columns))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"{file}: {error}: export again") from error
+
+    def strings(self, ids: Sequence[int]) -> dict[int, str]:
+        """Values of these ids in StringIds."""
+        wanted = pa.array(sorted({id_ for id_ in ids if id_ is not None}), pa.int64())
+        found: dict[int, str] = {}
+        if "StringIds" not in self._files:
+            return found
+        for batch in self.scan("StringIds", ["id", "value"]):
+            hits = batch.filter(pc.is_in(batch["id"], value_set=wanted))
+            pairs = zip(hits["id"].to_pylist(), hits["value"].to_pylist(), strict=True)
+            found |= {id_: value or "" for id_, value in pairs}
+        return found
+
+    def _schema(self, file: Path) -> pa.Schema:
+        try:
+            if file.suffix == ".parquet":
+                return pq.read_schema(file)
+            with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as reader:
+                return reader.schema
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SourceError(f"{file}: {error}: the export is damaged, export again") from error
+
+    @staticmethod
+    def _batches(file: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if file.suffix == ".parquet":
+            yield from pq.ParquetFile(file).iter_batches(_BATCH, columns=list(columns))
+            return
+        # an Arrow stream, in spite of the suffix
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as reader:
+            yield from reader
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Unsigned ids keep their bits as signed ones; other integers widen; text stays."""
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+    if array.type == pa.uint64():
+        return array.view(pa.int64())
+    if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
+        return array.cast(pa.int64())
+    if pa.types.is_binary(array.type) or pa.types.is_large_string(array.type):
+        return array.cast(pa.string(), safe=False)
+    return array

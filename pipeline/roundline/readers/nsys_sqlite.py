@@ -1,0 +1,138 @@
+"""Nsight Systems `.sqlite` exports, read with Python's sqlite3 and handed over as Arrow."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from roundline.errors import SourceError
+from roundline.readers.contract import Progress, ReadOptions, Sink, SourceFacts
+from roundline.readers.nsys import read_export
+
+_BATCH: Final = 65_536
+_TEXT: Final = frozenset({"text", "name", "value"})
+_IDS_PER_QUERY: Final = 500
+
+
+def read_nsys_sqlite(
+    path: Path, sink: Sink, options: ReadOptions, progress: Progress | None = None
+) -> SourceFacts:
+    """Read an export.
+
+    Raises:
+        SourceError: the database is damaged, or a column holds what it must not.
+    """
+    size = path.stat().st_size
+    try:
+        with closing(_connect(path)) as connection:
+            facts = read_export(SqliteExport(path, connection), sink, options)
+    except sqlite3.DatabaseError as error:
+        raise SourceError(
+            f"{path}: {error}: the export is damaged or incomplete, export again"
+        ) from error
+    if progress is not None:
+        progress(size, size)
+    return facts
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # immutable: no locks and no journal, so that read-only media work and nothing is written
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    connection = sqlite3.connect(uri, uri=True)
+    connection.text_factory = lambda data: data.decode("utf-8", errors="replace")
+    return connection
+
+
+class SqliteExport:
+    """The tables of a SQLite export."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.label = str(path)
+        self._connection = connection
+
+    @cached_property
+    def _columns(self) -> dict[str, frozenset[str]]:
+        names = [
+            row[0]
+            for row in self._connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            )
+        ]
+        return {
+            name: frozenset(
+                row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")
+            )
+            for name in names
+        }
+
+    def tables(self) -> frozenset[str]:
+        """Names of the tables that are there."""
+        return frozenset(self._columns)
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Columns of a table; empty when the table is missing."""
+        return self._columns.get(table, frozenset())
+
+    def scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Batches of existing columns: integers as int64, text as string."""
+        selected = ", ".join(map(_quoted, columns))
+        cursor = self._connection.execute(f"SELECT {selected} FROM {_quoted(table)}")
+        first_row = 0
+        while fetched := cursor.fetchmany(_BATCH):
+            values = zip(*fetched, strict=True)
+            arrays = [
+                self._array(table, column, column_values, first_row)
+                for column, column_values in zip(columns, values, strict=True)
+            ]
+            yield pa.Table.from_arrays(arrays, names=list(columns))
+            first_row += len(fetched)
+
+    def strings(self, ids: Sequence[int]) -> dict[int, str]:
+        """Values of these ids in StringIds."""
+        if "StringIds" not in self._columns:
+            return {}
+        wanted = sorted({id_ for id_ in ids if id_ is not None})
+        found: dict[int, str] = {}
+        for start in range(0, len(wanted), _IDS_PER_QUERY):
+            chunk = wanted[start : start + _IDS_PER_QUERY]
+            marks = ", ".join("?" * len(chunk))
+            query = f"SELECT id, value FROM StringIds WHERE id IN ({marks})"
+            found |= {id_: value or "" for id_, value in self._connection.execute(query, chunk)}
+        return found
+
+    def _array(self, table: str, column: str, values: tuple[Any, ...], first_row: int) -> pa.Array:
+        if column in _TEXT:
+            return pa.array([None if v is None else str(v) for v in values], pa.string())
+        try:
+            return pa.array(values, pa.int64())
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return pa.array(self._integers(table, column, values, first_row), pa.int64())
+
+    def _integers(
+        self, table: str, column: str, values: tuple[Any, ...], first_row: int
+    ) -> list[int | None]:
+        """SQLite is weakly typed: an integer column may hold empty text, or worse."""
+        numbers: list[int | None] = []
+        for row, value in enumerate(values, first_row + 1):
+            if value is None or value == "":
+                numbers.append(None)
+                continue
+            try:
+                numbers.append(int(value))
+            except (TypeError, ValueError):
+                raise SourceError(
+                    f"{self.label}: {table}.{column} row {row} holds {str(value)[:40]!r}, not an"
+                    " integer: the export is damaged, export again"
+                ) from None
+        return numbers
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
