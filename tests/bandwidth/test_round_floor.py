@@ -18,6 +18,7 @@ from roundline.bandwidth.quantization import find_format
 from roundline.bandwidth.round_floor import RoundFloor, Workload, predict
 from roundline.bandwidth.switches import engine_switches
 from roundline.bandwidth.weight_formats import stored_as
+from roundline.bandwidth.worth import speculation_worth
 from roundline.errors import UnknownNameError, UsageError
 
 
@@ -96,6 +97,15 @@ def test_vllm_slices_fc_and_gathers_it():
     assert vllm.mtp_pass_bytes / 1e9 == pytest.approx(1.696, abs=0.0005)
     assert vllm.counts.all_gathers == 4 + 3
     assert vllm.state_passes == 5
+
+
+def test_what_drafting_must_earn(worked):
+    """A round of three drafts costs about 1.2 plain steps, a fourth draft about 5 % of it."""
+    worth = speculation_worth(worked)
+    assert worth is not None
+    assert worth.break_even_len == pytest.approx(1.22, abs=0.05)
+    assert worth.next_step_cost == pytest.approx(0.055, abs=0.01)
+    assert speculation_worth(_predict()) is None
 
 
 def test_plain_decode_touches_a_state_twice():

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 from roundline.bandwidth.feed_forward import FeedForward
 from roundline.bandwidth.mixers import Mixer
 from roundline.bandwidth.quantization import FormatOf, Tensor, WeightFormat
-from roundline.bandwidth.shapes import Linear, Parallelism, Routing, Sharding, linear, split
+from roundline.bandwidth.shapes import Linear, Parallelism, Sharding, linear, split
+from roundline.bandwidth.weight_matrix import WeightMatrix, merged, weight_matrices
 
 __all__ = [
     "Architecture", "Draft", "Layer", "Parallelism", "Parameters", "WeightMatrix", "load_model",
 ]  # fmt: skip
-
-Module = Literal["target", "draft"]
 
 
 @dataclass(frozen=True)
@@ -56,39 +53,6 @@ class Layer:
 
     def _mixer_vectors(self, parallel: Parallelism) -> int:
         return sum(mixer.vectors(parallel.attention_tp) for mixer in self.mixers)
-
-
-@dataclass(frozen=True)
-class WeightMatrix:
-    """A weight matrix on one GPU; one per (module, name, shape, format).
-
-    `count` is how often a pass multiplies by it (once per layer that has it); `bytes` is the size
-    of one such matrix, of one expert for routed ones.
-    """
-
-    name: str
-    module: Module
-    k: int
-    n: int
-    sharding: Sharding
-    count: int
-    bytes: int
-    format: str
-    unpacks: bool
-    routing: Routing | None = None
-
-    @property
-    def resident_bytes(self) -> int:
-        """Bytes on one GPU, read or not."""
-        return self.count * self.bytes * (self.routing.resident if self.routing else 1)
-
-    def read_bytes(self, tokens: int) -> int:
-        """Bytes that one pass over `tokens` tokens reads on one GPU."""
-        return round(self.count * self.bytes * self.experts_read(tokens))
-
-    def experts_read(self, tokens: int) -> Fraction:
-        """Copies that one multiplication reads: the experts touched, else 1."""
-        return self.routing.distinct(tokens) if self.routing else Fraction(1)
 
 
 @dataclass(frozen=True)
@@ -242,10 +206,10 @@ class Architecture:
         target = [*self._target_linears(parallel)]
         if not tie_head:
             target.append((self._head(self.vocab, self.hidden, head_gpus), None, ""))
-        matrices = [*_matrices(target, "target", self.format_of, len(self.layers))]
+        matrices = [*weight_matrices(target, "target", self.format_of, len(self.layers))]
         if self.draft:
             matrices += self._draft_matrices(self.draft, parallel, fc_replicated, head_gpus)
-        return tuple(_merge(matrices))
+        return tuple(merged(matrices))
 
     def with_formats(self, format_of: FormatOf, full: WeightFormat) -> Architecture:
         """The same shapes stored differently, with the draft module of the same checkpoint."""
@@ -266,49 +230,14 @@ class Architecture:
         ]
         for layer in draft.layers:
             linears += [(matrix, None, draft.prefix) for matrix in layer.linears(parallel)]
-        yield from _matrices(linears, "draft", draft.format_of, 0)
+        yield from weight_matrices(linears, "draft", draft.format_of, 0)
         head = self._head(draft.own_vocab or self.vocab, draft.hidden, head_gpus)
         head_format = self.format_of if draft.own_vocab is None else draft.format_of
-        yield from _matrices([(head, None, "")], "draft", head_format, 0, is_draft=False)
+        yield from weight_matrices([(head, None, "")], "draft", head_format, 0, is_draft=False)
 
     @staticmethod
     def _head(vocab: int, hidden: int, gpus: int) -> Linear:
         return linear("lm_head", hidden, "lm_head", -(-vocab // gpus), "vocab")
-
-
-def _matrices(
-    linears: Iterable[tuple[Linear, int | None, str]],
-    module: Module,
-    format_of: FormatOf,
-    layers: int,
-    is_draft: bool | None = None,
-) -> Iterator[WeightMatrix]:
-    in_draft = module == "draft" if is_draft is None else is_draft
-    for matrix, layer, prefix in linears:
-        formats = [
-            format_of(
-                Tensor(
-                    prefix + part.module, prefix + matrix.fused, matrix.name, matrix.k, layer,
-                    layers, in_draft,
-                )
-            )
-            for part in matrix.parts
-        ]  # fmt: skip
-        stored = zip(matrix.parts, formats, strict=True)
-        yield WeightMatrix(
-            name=matrix.name, module=module, k=matrix.k, n=matrix.n, sharding=matrix.sharding,
-            count=1, bytes=sum(f.bytes_of(matrix.k * part.columns) for part, f in stored),
-            format="+".join(dict.fromkeys(f.name for f in formats)),
-            unpacks=any(f.unpacks for f in formats), routing=matrix.routing,
-        )  # fmt: skip
-
-
-def _merge(matrices: Iterable[WeightMatrix]) -> Iterator[WeightMatrix]:
-    counts: dict[WeightMatrix, int] = {}
-    for matrix in matrices:
-        counts[matrix] = counts.get(matrix, 0) + 1
-    for matrix, count in counts.items():
-        yield replace(matrix, count=count)
 
 
 def load_model(name_or_path: str | Path) -> Architecture:

@@ -49,14 +49,19 @@ def command(
     reaches) per term, on one of the --tp GPUs. Print parameters and checkpoint bytes to compare
     with the publisher's.
     """
-    from roundline.report.prediction import render_prediction
+    from roundline.bandwidth.worth import speculation_worth
+    from roundline.report.prediction import PredictionReport, render_prediction
 
     prediction = predict_round(ModelOptions(**model))
-    steps, batch = prediction.workload.draft_steps, prediction.workload.batch
-    lengths = accept_len or tuple(float(n) for n in range(1, steps + 2))
-    converted = conversions(accept_len, round_ms, tokens_per_s, batch)
-    checks = stated_checks(stated_terms, stated_total_ms, accept_len, tokens_per_s, batch)
-    emit(render_prediction(prediction, lengths, converted, checks, format_), output, force=force)
+    batch, most = prediction.workload.batch, prediction.max_accept_len
+    report = PredictionReport(
+        prediction=prediction,
+        accept_lens=accept_len or tuple(map(float, range(1, most + 1))),
+        conversions=conversions(accept_len, round_ms, tokens_per_s, batch),
+        checks=stated_checks(stated_terms, stated_total_ms, accept_len, tokens_per_s, batch),
+        worth=speculation_worth(prediction),
+    )
+    emit(render_prediction(report, format_), output, force=force)
 
 
 def conversions(

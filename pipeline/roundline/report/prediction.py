@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from roundline.bandwidth.hardware import Gpu
     from roundline.bandwidth.prediction import DraftPass, RoundFloor, Term
     from roundline.bandwidth.stated import StatedCheck
+    from roundline.bandwidth.worth import SpeculationWorth
 
 _COLUMNS = ("term", "GB", "floor ms", "expected ms", "share of floor")
 
@@ -28,25 +29,32 @@ class Conversion:
     tokens_per_s: float
 
 
-def render_prediction(
-    prediction: RoundFloor,
-    accept_lens: tuple[float, ...],
-    conversions: tuple[Conversion, ...],
-    checks: tuple[StatedCheck, ...],
-    format_: str,
-) -> str:
+@dataclass(frozen=True)
+class PredictionReport:
+    """A prediction and what the user asked of it; `worth` is None in plain decode."""
+
+    prediction: RoundFloor
+    accept_lens: tuple[float, ...]
+    conversions: tuple[Conversion, ...]
+    checks: tuple[StatedCheck, ...]
+    worth: SpeculationWorth | None
+
+
+def render_prediction(report: PredictionReport, format_: str) -> str:
     """The prediction as a table, Markdown, CSV or a `roundline.predict/1` document."""
     if format_ == "json":
-        return _document(prediction, accept_lens, conversions, checks)
-    rows = [_row(term, prediction.floor_ns) for term in prediction.terms]
-    totals = (f"{prediction.bytes / 1e9:.3f}", f"{prediction.floor_ms:.2f}",
-              f"{prediction.expected_ms:.2f}", "100.0 %")  # fmt: skip
-    table = render(_COLUMNS, [*rows, ("total", *totals)], format_).rstrip()
+        return _document(report)
+    table = render(_COLUMNS, list(_rows(report.prediction)), format_).rstrip()
     if format_ == "csv":
         return table
-    throughput = list(_throughput(prediction, accept_lens, conversions))
-    throughput += [sentence for check in checks for sentence in check.findings()]
-    return "\n".join([*_heading(prediction), "", table, "", *throughput, "", *_basis(prediction)])
+    heading, basis = _heading(report.prediction), _basis(report.prediction)
+    return "\n".join([*heading, "", table, "", *_throughput(report), "", *basis])
+
+
+def _rows(prediction: RoundFloor) -> Iterable[tuple[object, ...]]:
+    yield from (_row(term, prediction.floor_ns) for term in prediction.terms)
+    size, floor = f"{prediction.bytes / 1e9:.3f}", f"{prediction.floor_ms:.2f}"
+    yield ("total", size, floor, f"{prediction.expected_ms:.2f}", "100.0 %")
 
 
 def _row(term: Term, total_ns: int) -> tuple[object, ...]:
@@ -72,18 +80,24 @@ def _heading(prediction: RoundFloor) -> Iterable[str]:
     yield f"parameters {' + '.join(parts)}; checkpoint {model.checkpoint_bytes:,} bytes"
 
 
-def _throughput(
-    prediction: RoundFloor, accept_lens: tuple[float, ...], conversions: tuple[Conversion, ...]
-) -> Iterable[str]:
-    for length in accept_lens:
-        expected = prediction.tokens_per_s_at(length)
-        ceiling = prediction.tokens_per_s_at(length, "floor")
+def _throughput(report: PredictionReport) -> Iterable[str]:
+    for length in report.accept_lens:
+        expected = report.prediction.tokens_per_s_at(length)
+        ceiling = report.prediction.tokens_per_s_at(length, "floor")
         yield f"at accept length {length:g}: {expected:.1f} tok/s expected, ceiling {ceiling:.1f}"
-    for row in conversions:
+    for row in report.conversions:
         yield (
             f"{row.round_ms:.1f} ms a round at accept length {row.accept_len:.2f} "
             f"are {row.tokens_per_s:.2f} tok/s"
         )
+    if worth := report.worth:
+        yield (
+            f"drafting pays above accept length {worth.break_even_len:.2f} (a plain step is "
+            f"expected to take {worth.plain_ms:.1f} ms); a further step pays if it lengthens a "
+            f"round by over {100 * worth.next_step_cost:.1f} %"
+        )
+    for check in report.checks:
+        yield from check.findings()
 
 
 def _basis(prediction: RoundFloor) -> Iterable[str]:
@@ -100,12 +114,8 @@ def _basis(prediction: RoundFloor) -> Iterable[str]:
     yield from prediction.assumptions
 
 
-def _document(
-    prediction: RoundFloor,
-    accept_lens: tuple[float, ...],
-    conversions: tuple[Conversion, ...],
-    checks: tuple[StatedCheck, ...],
-) -> str:
+def _document(report: PredictionReport) -> str:
+    prediction, accept_lens = report.prediction, report.accept_lens
     sizes = prediction.model.parameters
     return document(
         "predict",
@@ -131,9 +141,10 @@ def _document(
         max_accept_len=prediction.max_accept_len,
         conversions=[
             {"round_ms": c.round_ms, "accept_len": c.accept_len, "tokens_per_s": c.tokens_per_s}
-            for c in conversions
+            for c in report.conversions
         ],
-        stated=[_stated(check) for check in checks],
+        speculation=_worth(report.worth),
+        stated=[_stated(check) for check in report.checks],
         draft={
             "passes": len(prediction.draft_passes),
             "pass_bytes": prediction.mtp_pass_bytes,
@@ -149,6 +160,16 @@ def _document(
         matrices=[_matrix(matrix, prediction) for matrix in prediction.matrices],
         assumptions=list(prediction.assumptions),
     )  # fmt: skip
+
+
+def _worth(worth: SpeculationWorth | None) -> dict[str, Any] | None:
+    if worth is None:
+        return None
+    return {
+        "plain_expected_ms": worth.plain_ms, "break_even_len": worth.break_even_len,
+        "next_step_expected_ms": worth.next_round_ms - worth.round_ms,
+        "next_step_cost": worth.next_step_cost,
+    }  # fmt: skip
 
 
 def _stated(check: StatedCheck) -> dict[str, Any]:
