@@ -87,6 +87,13 @@ def test_a_custom_kernel_needs_peer_access():
         default_costs(2, "network", "custom")
 
 
+def test_large_messages_fall_back_to_nccl():
+    """One-shot kernels win for decode messages and lose for bulk ones."""
+    costs = default_costs(4, "pcie", "custom")
+    assert costs.all_reduce_for(10_240).kernel == "custom"
+    assert "nccl" in costs.all_reduce_for(2_000_000).kernel
+
+
 @given(st.integers(1, 50_000), st.integers(0, 500), st.lists(st.integers(1, 10**6), min_size=2,
                                                              max_size=20, unique=True))  # fmt: skip
 def test_a_fit_finds_its_line(alpha, beta, sizes):

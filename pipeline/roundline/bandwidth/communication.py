@@ -43,10 +43,19 @@ class Fit:
 
 @dataclass(frozen=True)
 class LinkCosts:
-    """The costs that one configuration uses for its two collectives."""
+    """The costs that one configuration uses for its two collectives.
+
+    `bulk` is what an engine falls back to where a message is too large for its own all-reduce.
+    """
 
     all_reduce: CollectiveCost
     all_gather: CollectiveCost
+    bulk: CollectiveCost | None = None
+
+    def all_reduce_for(self, message_bytes: int) -> CollectiveCost:
+        """The cheaper all-reduce for one message."""
+        choices = [cost for cost in (self.all_reduce, self.bulk) if cost is not None]
+        return min(choices, key=lambda cost: cost.time_ns(message_bytes))
 
 
 def _cost(
@@ -125,7 +134,9 @@ def default_costs(gpus: int, link: Link, kernel: Kernel) -> LinkCosts:
     The kernel's name in a trace decides which applies; without a trace it is an assumption.
     """
     gather = _gather(gpus, link)
-    return LinkCosts(_custom(gpus, link) if kernel == "custom" else _nccl(gpus, link), gather)
+    if kernel == "nccl":
+        return LinkCosts(_nccl(gpus, link), gather)
+    return LinkCosts(_custom(gpus, link), gather, bulk=_nccl(gpus, link))
 
 
 # GPUs of the measurement, below which NCCL's own model is nearer; GB/s of one direction.

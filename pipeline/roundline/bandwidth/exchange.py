@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from roundline.bandwidth.architecture import Architecture, Draft
-from roundline.bandwidth.communication import LinkCosts
+from roundline.bandwidth.communication import CollectiveCost, LinkCosts
 from roundline.bandwidth.prediction import Messages, Phase
 from roundline.bandwidth.pricing import Cost, Pricing
 from roundline.bandwidth.switches import EngineSwitches
@@ -54,6 +54,14 @@ def exchange_cost(messages: list[Messages], links: LinkCosts | None, pricing: Pr
     """What the messages cost together."""
     if links is None:
         return Cost()
-    kinds = {"all_reduce": links.all_reduce, "all_gather": links.all_gather}
-    costs = (pricing.collective(kinds[m.collective], m.count, m.message_bytes) for m in messages)
+    costs = (
+        pricing.collective(_cost_of(message, links), message.count, message.message_bytes)
+        for message in messages
+    )
     return sum(costs, start=Cost())
+
+
+def _cost_of(message: Messages, links: LinkCosts) -> CollectiveCost:
+    if message.collective == "all_gather":
+        return links.all_gather
+    return links.all_reduce_for(message.message_bytes)

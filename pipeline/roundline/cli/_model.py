@@ -220,7 +220,7 @@ def links(
         changes["alpha_ns"] = Fraction(str(options.alpha_us)) * 1000
     if options.beta_us_per_kb is not None:
         changes["beta_ns_per_byte"] = Fraction(str(options.beta_us_per_kb))
-    return replace(costs, all_reduce=replace(costs.all_reduce, **changes))
+    return replace(costs, all_reduce=replace(costs.all_reduce, **changes), bulk=None)
 
 
 def predict_round(options: ModelOptions) -> RoundFloor:
