@@ -237,10 +237,11 @@ class EventReader:
         columns = ("start", "end", "globalTid", "globalPid", "overheadKind", "overheadType")
         for batch in self._scan("CUPTI_ACTIVITY_KIND_OVERHEAD", columns):
             kind = next((c for c in columns[4:] if c in batch.column_names), None)
-            kinds = batch[kind].to_pylist() if kind else [None] * batch.num_rows
+            codes = batch[kind].to_pylist() if kind else [None] * batch.num_rows
+            kinds = [_OVERHEADS.get(code or 0, "Profiler") for code in codes]
             part = self._host_columns(batch)
             part["end_ns"] = self._time(batch, "end")
-            part["kind"] = pa.array([_OVERHEADS.get(k or 0, "Profiler") for k in kinds], pa.string())
+            part["kind"] = pa.array(kinds, pa.string())
             self._write("overheads", part)
 
     def _scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:

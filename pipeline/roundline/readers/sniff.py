@@ -1,0 +1,227 @@
+"""What a file is, by its content: magic bytes first, never the suffix."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from roundline.errors import SourceError
+from roundline.readers.nsys_export import NSYS_TABLES
+
+_HEAD: Final = 256 * 1024
+
+
+class SourceKind(StrEnum):
+    """Kinds of source that Roundline reads."""
+
+    NSYS_SQLITE = "nsys-sqlite"
+    NSYS_PARQUETDIR = "nsys-parquetdir"
+    NSYS_ARROWDIR = "nsys-arrowdir"
+    NSYS_REPORT = "nsys-report"
+    KINETO = "torch-profiler"
+    SERVER_LOG = "server-log"
+
+
+@dataclass(frozen=True)
+class FoundSources:
+    """Sources in a stable order, and what was passed over with the reason."""
+
+    sources: tuple[tuple[Path, SourceKind], ...]
+    skipped: tuple[tuple[Path, str], ...]
+
+
+def find_sources(paths: Sequence[Path]) -> FoundSources:
+    """Expand files, directories and globs into sources.
+
+    Raises:
+        SourceError: a named file is no capture, or a directory holds none.
+    """
+    found: dict[Path, SourceKind] = {}
+    skipped: list[tuple[Path, str]] = []
+    for path in _expand(paths):
+        if path.is_dir() and _directory_kind(path) is None:
+            inside = list(_walk(path, skipped))
+            if not inside:
+                raise SourceError(f"{path}: no capture in this directory; {_reasons(skipped)}")
+            found |= dict(inside)
+        else:
+            found[path] = sniff(path)
+    return FoundSources(tuple(found.items()), tuple(skipped))
+
+
+def sniff(path: Path) -> SourceKind:
+    """The kind of one source.
+
+    Raises:
+        SourceError: it is none that Roundline reads; the message says what it is.
+    """
+    if path.is_dir():
+        kind = _directory_kind(path)
+        if kind is None:
+            raise SourceError(f"{path} is a directory without an export in it")
+        return kind
+    if not path.is_file():
+        raise SourceError(f"{path}: no such file")
+    head = _head(path)
+    if not head.strip(b"\x00 \t\r\n"):
+        raise SourceError(f"{path} is empty: the profiler wrote nothing")
+    return _by_magic(path, head) or _by_text(path, head)
+
+
+def _expand(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.exists() and has_magic(str(path)):
+            matches = sorted(map(Path, glob(str(path), recursive=True)))
+            if not matches:
+                raise SourceError(f"{path}: the pattern matches no file")
+            yield from matches
+        else:
+            yield path
+
+
+def _walk(
+    folder: Path, skipped: list[tuple[Path, str]]
+) -> Iterator[tuple[Path, SourceKind]]:
+    """Captures below a folder; symbolic links and foreign files are passed over."""
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink():
+            skipped.append((entry, "a symbolic link"))
+        elif entry.name.startswith(".") or (entry / "manifest.json").is_file():
+            continue
+        elif entry.is_dir() and _directory_kind(entry) is None:
+            yield from _walk(entry, skipped)
+        elif _is_graph_capture(entry):
+            skipped.append((entry, "a graph-capture trace: it shows no serving time"))
+        else:
+            try:
+                yield entry, sniff(entry)
+            except SourceError as error:
+                skipped.append((entry, str(error)))
+
+
+def _is_graph_capture(path: Path) -> bool:
+    return path.parent.name == "capture_traces" or path.name.startswith("graph_capture_rank")
+
+
+def _reasons(skipped: Sequence[tuple[Path, str]]) -> str:
+    shown = "; ".join(reason for _, reason in skipped[:2])
+    return shown or "give a profiler export, a trace or a folder of them"
+
+
+def _directory_kind(path: Path) -> SourceKind | None:
+    names = {file.stem: file.suffix for file in path.iterdir()} if path.is_dir() else {}
+    for table in (*NSYS_TABLES, "TARGET_INFO_GPU", "ANALYSIS_DETAILS"):
+        if names.get(table) == ".parquet":
+            return SourceKind.NSYS_PARQUETDIR
+        if names.get(table) == ".arrow":
+            return SourceKind.NSYS_ARROWDIR
+    return None
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        raw = file.read(_HEAD)
+    if not raw.startswith(b"\x1f\x8b"):
+        return raw
+    try:
+        return zlib.decompressobj(31).decompress(raw, _HEAD)
+    except zlib.error as error:
+        raise SourceError(f"{path}: damaged gzip ({error})") from error
+
+
+_FOREIGN: Final = (
+    (b"\x89HDF\r\n", "an HDF5 export, which loses NULLs: export sqlite or parquetdir instead"),
+    (b"QDSTRM", "a raw nsys stream: import it with QdstrmImporter, then export"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed: decompress it first (zstd -d)"),
+    (b"PK\x03\x04", "a zip archive: unpack it first"),
+    (b"PAR1", "one Parquet table: give the export directory that holds it"),
+    (b"\x80\x04", "a Python pickle (a memory snapshot?), no trace"),
+    (b"\x80\x02", "a Python pickle (a memory snapshot?), no trace"),
+)  # fmt: skip
+
+
+def _by_magic(path: Path, head: bytes) -> SourceKind | None:
+    if head.startswith(b"SQLite format 3\x00"):
+        return _sqlite(path)
+    if head.startswith(b"NVIDIA Tegra Profiler Report"):
+        return SourceKind.NSYS_REPORT
+    for magic, meaning in _FOREIGN:
+        if head.startswith(magic):
+            raise SourceError(f"{path} is {meaning}")
+    return None
+
+
+def _sqlite(path: Path) -> SourceKind:
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
+            rows = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    except sqlite3.DatabaseError as error:
+        raise SourceError(f"{path}: {error}: the export is truncated, export again") from error
+    if not {name for (name,) in rows} & {*NSYS_TABLES, "TARGET_INFO_GPU", "ANALYSIS_DETAILS"}:
+        raise SourceError(f"{path} is a SQLite file without any table of an Nsight export")
+    return SourceKind.NSYS_SQLITE
+
+
+def _by_text(path: Path, head: bytes) -> SourceKind:
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] in (b"{", b"["):
+        return _json(path, text)
+    if _looks_like_log(text):
+        return SourceKind.SERVER_LOG
+    if b"\x00" in text[:4096]:
+        raise SourceError(f"{path} is a binary file of an unknown kind")
+    raise SourceError(f"{path} is text, but no trace and no log of a supported engine")
+
+
+_JSON_KINDS: Final = (
+    (b'"rocprofiler', "rocprofiler results"),
+    (b'"nodes"', "an execution trace (schema, nodes)"),
+    (b'"data"', "an nsys text dump: export sqlite or parquetdir instead"),
+)  # fmt: skip
+
+
+def _json(path: Path, text: bytes) -> SourceKind:
+    if b'"traceEvents"' in text or b'"ph"' in text or _contains(path, b'"traceEvents"'):
+        return SourceKind.KINETO
+    for mark, meaning in _JSON_KINDS:
+        if mark in text:
+            raise SourceError(f"{path} is JSON without traceEvents: {meaning}")
+    raise SourceError(f"{path} is JSON without traceEvents: no torch-profiler trace")
+
+
+def _contains(path: Path, mark: bytes) -> bool:
+    """Look for a key beyond the head, in bounded memory."""
+    inflate = None
+    tail = b""
+    with path.open("rb") as file:
+        while raw := file.read(1 << 16):
+            if inflate is None and not tail and raw.startswith(b"\x1f\x8b"):
+                inflate = zlib.decompressobj(31)
+            try:
+                chunk = inflate.decompress(raw, 1 << 22) if inflate else raw
+            except zlib.error:
+                return False
+            if mark in tail + chunk:
+                return True
+            tail = (tail + chunk)[-len(mark) :]
+    return False
+
+
+_LOG_MARKS: Final = (
+    b"Decode batch", b"Prefill batch", b"gen throughput", b"Avg generation throughput",
+    b"SpecDecoding metrics", b"host_step_time", b"currank_total_requests", b"eval time",
+    b"draft acceptance",
+)  # fmt: skip
+
+
+def _looks_like_log(text: bytes) -> bool:
+    return any(mark in text for mark in _LOG_MARKS)
