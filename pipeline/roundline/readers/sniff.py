@@ -79,7 +79,7 @@ def sniff(path: Path) -> SourceKind:
 def _expand(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.exists() and has_magic(str(path)):
-            matches = sorted(map(Path, glob(str(path), recursive=True)))
+            matches = sorted(map(Path, glob(str(path), recursive=True)))  # noqa: PTH207  # from any root
             if not matches:
                 raise SourceError(f"{path}: the pattern matches no file")
             yield from matches
@@ -87,9 +87,7 @@ def _expand(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-def _walk(
-    folder: Path, skipped: list[tuple[Path, str]]
-) -> Iterator[tuple[Path, SourceKind]]:
+def _walk(folder: Path, skipped: list[tuple[Path, str]]) -> Iterator[tuple[Path, SourceKind]]:
     """Captures below a folder; symbolic links and foreign files are passed over."""
     for entry in sorted(folder.iterdir()):
         if entry.is_symlink():
