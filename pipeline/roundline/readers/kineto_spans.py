@@ -1,0 +1,323 @@
+"""The text of a torch trace, in bounded memory: bytes in, spans of whole events out.
+
+The document is never parsed as a whole. A buffer of a few MB is cut at its last event boundary
+and decoded; a decode that succeeds proves that the cut was outside strings and nesting. What
+fails is bisected over its boundaries until single events remain, which are repaired or counted
+as lost.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, Generic, TypeVar
+
+from roundline.errors import SourceError
+from roundline.readers.contract import Progress
+from roundline.readers.kineto_repair import category_of, end_of_object, repaired
+
+Event = TypeVar("Event")
+Decode = Callable[[bytes], "list[Event] | None"]
+
+PIECE_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 2 << 20
+LIMIT_BYTES: Final = 64 << 20  # of one event, and of the text before or after the events
+
+_MAGIC: Final = {
+    b"\x28\xb5\x2f\xfd": "zstd-compressed: decompress it with `zstd -d`",
+    b"\xfd7zXZ": "xz-compressed: decompress it with `xz -d`",
+    b"BZh": "bzip2-compressed: decompress it with `bzip2 -d`",
+    b"PK\x03\x04": "a zip archive: unpack it",
+    b"\xff\xfe": "UTF-16 text: convert it to UTF-8",
+    b"\xfe\xff": "UTF-16 text: convert it to UTF-8",
+}
+_GZIP: Final = b"\x1f\x8b"
+_BLANK: Final = b" \t\r\n"
+_BOUNDARY: Final = re.compile(rb"\}\s*(?:,\s*)*\{")
+_COMMA_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)+$")
+_BRACE_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)*$")
+_ARRAY_END: Final = re.compile(rb"\}\s*(?:,\s*)*\](?=\s*(?:,|\}|$))")
+_ONLY_END: Final = re.compile(rb"\s*(?:,\s*)*\]")
+_SECOND_HEAD: Final = re.compile(rb'"traceEvents"\s*:\s*\[|"schemaVersion"\s*:\s*\d+\s*,')
+_ATTEMPTS: Final = 64
+_STEPS: Final = 4096
+
+
+class Pieces:
+    """The decompressed bytes of a file; `damage` says why they ended before their time."""
+
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        self.damage: str | None = None
+        self._path = path
+        self._progress = progress
+        self._size = path.stat().st_size
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            magic = file.read(6)
+            file.seek(0)
+            for prefix, what in _MAGIC.items():
+                if magic.startswith(prefix):
+                    raise SourceError(f"{self._path} is {what}, then read it again")
+            yield from self._members(file) if magic.startswith(_GZIP) else self._plain(file)
+
+    def _read(self, file: BinaryIO) -> bytes:
+        data = file.read(PIECE_BYTES >> 2)
+        if self._progress is not None:
+            self._progress(file.tell(), self._size)
+        return data
+
+    def _plain(self, file: BinaryIO) -> Iterator[bytes]:
+        while data := self._read(file):
+            yield data
+
+    def _members(self, file: BinaryIO) -> Iterator[bytes]:
+        """Every gzip member, with padding between and garbage after them passed over."""
+        data = b""
+        while data := data.lstrip(b"\0") or self._read(file):
+            if not (stripped := data.lstrip(b"\0")):
+                continue
+            data = stripped if len(stripped) > 1 else stripped + self._read(file)
+            if not data.startswith(_GZIP):
+                return
+            data = yield from self._member(file, data)
+
+    def _member(self, file: BinaryIO, data: bytes) -> Iterator[bytes]:
+        inflater = zlib.decompressobj(wbits=31)
+        try:
+            while not inflater.eof:
+                data = data or self._read(file)
+                if not data:
+                    yield inflater.flush()
+                    self.damage = "the gzip stream ends before its trailer"
+                    return b""
+                yield inflater.decompress(data, PIECE_BYTES)
+                data = inflater.unconsumed_tail
+        except zlib.error as error:
+            self.damage = f"the gzip stream is damaged ({error})"
+            return b""
+        return inflater.unused_data
+
+
+@dataclass
+class Losses:
+    """What was wrong with events, and where in the decompressed text it began."""
+
+    repaired: int = 0
+    lost: dict[str | None, int] = field(default_factory=dict)
+    first_offset: int | None = None
+    reason: str = ""
+
+    def note(self, offset: int, reason: str) -> None:
+        """Remember where the first of them stands."""
+        if self.first_offset is None:
+            self.first_offset, self.reason = offset, reason
+
+
+class EventStream(Generic[Event]):
+    """Spans of whole events of an array (or of lines), decoded; then the text after them."""
+
+    def __init__(
+        self, path: Path, text: bytes, offset: int, pieces: Iterator[bytes], decode: Decode[Event]
+    ) -> None:
+        self.losses = Losses()
+        self.ended = False
+        self.cut_short = False
+        self.tail = b""
+        self._path = path
+        self._text = text
+        self._offset = offset
+        self._pieces = pieces
+        self._decode = decode
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        wanted = CHUNK_BYTES
+        while not self.ended:
+            more = self._fill(wanted)
+            if not more:
+                yield from self._consume(len(self._text), final=True)
+                break
+            cut = _last_boundary(self._text)
+            before = len(self._text)
+            if cut:
+                yield from self._consume(cut, final=False)
+            wanted = CHUNK_BYTES if len(self._text) < before else 2 * before
+            self._refuse_endless(len(self._text))
+        self._read_tail()
+
+    def _fill(self, wanted: int) -> bool:
+        """Have `wanted` bytes at hand; False when the file has no more."""
+        parts, size = [self._text], len(self._text)
+        more = True
+        while size < wanted and more:
+            piece = next(self._pieces, None)
+            more = piece is not None
+            if piece and piece.strip(b"\0"):  # a crash leaves pages of NULs
+                parts.append(piece)
+                size += len(piece)
+        self._text = b"".join(parts)
+        return more
+
+    def _consume(self, end: int, *, final: bool) -> Iterator[list[Event]]:
+        text = self._text
+        start = len(text) - len(text.lstrip(_BLANK + b","))
+        events = self._decode(text[start:end]) if start < end else []
+        if events is not None:
+            yield events
+            used = end
+            self.cut_short = final
+        else:
+            recovery = _Recovery(self._path, text[:end], self._offset, self._decode, self.losses)
+            yield recovery.run(start, final=final)
+            used = recovery.used
+            self.ended = recovery.ended
+            self.cut_short = final and not self.ended
+        self._text = text[used:]
+        self._offset += used
+
+    def _refuse_endless(self, size: int) -> None:
+        if size > LIMIT_BYTES:
+            raise SourceError(
+                f"{self._path}: no event ends within {LIMIT_BYTES >> 20} MB after byte"
+                f" {self._offset}: this is no trace, or it is damaged; record it again"
+            )
+
+    def _read_tail(self) -> None:
+        parts, size = [self._text], len(self._text)
+        for piece in self._pieces:
+            if size < LIMIT_BYTES:
+                parts.append(piece)
+                size += len(piece)
+        self.tail = b"".join(parts).rstrip(b"\0")
+        self._text = b""
+
+
+def _last_boundary(text: bytes) -> int:
+    """Where the last event but one ends; 0 if there is no boundary."""
+    for pattern in (_COMMA_BEFORE, _BRACE_BEFORE):
+        brace = len(text)
+        for _ in range(_STEPS):
+            brace = text.rfind(b"{", 0, brace)
+            if brace <= 0:
+                break
+            start = max(0, brace - 256)
+            if match := pattern.search(text[start:brace]):
+                return start + match.start() + 1
+    return 0
+
+
+class _Recovery(Generic[Event]):
+    """Reads what it can of a span that does not decode as a whole."""
+
+    def __init__(
+        self, path: Path, text: bytes, offset: int, decode: Decode[Event], losses: Losses
+    ) -> None:
+        self.ended = False
+        self.used = len(text)
+        self._path = path
+        self._text = text
+        self._offset = offset
+        self._decode = decode
+        self._losses = losses
+        self._events: list[Event] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._resume = 0
+        self._stopped = False
+        self._final = False
+
+    def run(self, start: int, *, final: bool) -> list[Event]:
+        """Events of the span; `ended` and `used` say how far it went."""
+        self._final = final
+        cuts = [(m.start() + 1, m.end() - 1) for m in _BOUNDARY.finditer(self._text, start)]
+        self._starts = [start, *(after for _, after in cuts)]
+        self._ends = [*(before for before, _ in cuts), len(self._text)]
+        self._bisect(0, len(self._starts))
+        return self._events
+
+    def _bisect(self, first: int, last: int) -> None:
+        first = max(first, bisect_left(self._starts, self._resume, first, last))
+        if self._stopped or first >= last:
+            return
+        events = self._decode(self._text[self._starts[first] : self._ends[last - 1]])
+        if events is not None:
+            self._events += events
+        elif last - first == 1:
+            self._leaf(first)
+        else:
+            middle = (first + last) // 2
+            self._bisect(first, middle)
+            self._bisect(middle, last)
+
+    def _leaf(self, index: int) -> None:
+        start, end = self._starts[index], self._ends[index]
+        leaf = self._text[start:end]
+        self._refuse_second_head(leaf, start)
+        found = self._array_end(leaf, start) or self._mended(leaf, start) or self._nested(start)
+        if not found:
+            self._lose(leaf, start, end)
+
+    def _refuse_second_head(self, leaf: bytes, start: int) -> None:
+        if match := _SECOND_HEAD.search(leaf):
+            raise SourceError(
+                f"{self._path}: interleaved writers: a second trace begins near byte"
+                f" {self._offset + start + match.start()}; give every rank a file of its own"
+            )
+
+    def _array_end(self, leaf: bytes, start: int) -> bool:
+        if match := _ONLY_END.match(leaf):
+            return self._end_at(start + match.end(), [])
+        ends = [match for match, _ in zip(_ARRAY_END.finditer(leaf), range(_ATTEMPTS))]
+        for match in ends:
+            events = self._decode(leaf[: match.start() + 1])
+            if events is not None:
+                return self._end_at(start + match.end(), events)
+        for match in ends:
+            if self._mended(leaf[: match.start() + 1], start):
+                return self._end_at(start + match.end(), [])
+        return False
+
+    def _end_at(self, position: int, events: list[Event]) -> bool:
+        self._events += events
+        self.ended = self._stopped = True
+        self.used = position
+        return True
+
+    def _mended(self, leaf: bytes, start: int) -> bool:
+        for text, reason in repaired(leaf):
+            events = self._decode(text)
+            if events is not None:
+                self._events += events
+                self._losses.repaired += 1
+                self._losses.note(self._offset + start, reason)
+                return True
+        return False
+
+    def _nested(self, start: int) -> bool:
+        """An event that holds `},{` itself: its end is where its braces balance."""
+        end = end_of_object(self._text, start)
+        events = self._decode(self._text[start:end]) if end else None
+        if events is None:
+            return False
+        self._events += events
+        self._resume = end
+        if match := _ONLY_END.match(self._text, end):
+            self._end_at(match.end(), [])
+        return True
+
+    def _lose(self, leaf: bytes, start: int, end: int) -> None:
+        follows = b'"ph"' in self._text[end:]
+        if not follows and not self._final:
+            self._stopped = True
+            self.used = start  # the event goes on beyond this buffer
+        elif not follows and not leaf.rstrip(_BLANK + b"\0").endswith(b"}"):
+            self._stopped = True  # the writer died here
+            self.used = start
+        else:
+            category = category_of(leaf)
+            self._losses.lost[category] = self._losses.lost.get(category, 0) + 1
+            self._losses.note(self._offset + start, "not an event")
