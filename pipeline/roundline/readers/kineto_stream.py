@@ -1,425 +1,323 @@
-"""A torch trace as a stream of whole events: inflated, cut and recovered in bounded memory.
+"""The text of a torch trace, in bounded memory: bytes in, spans of whole events out.
 
-A trace is cut at the last boundary between events that a buffer holds; that the part before it
-decodes proves the cut. What does not decode is bisected down to the events at fault, which are
-repaired or counted, so that one bad name costs one event's work and not the file's.
+The document is never parsed as a whole. A buffer of a few MB is cut at its last event boundary
+and decoded; a decode that succeeds proves that the cut was outside strings and nesting. What
+fails is bisected over its boundaries until single events remain, which are repaired or counted
+as lost.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
-from collections.abc import Callable, Generator, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import BinaryIO, Final, Generic, TypeVar
 
-import msgspec
-
-from roundline.errors import SourceError, TruncatedSourceError
+from roundline.errors import SourceError
 from roundline.readers.contract import Progress
+from roundline.readers.kineto_repair import category_of, end_of_object, repaired
 
-_READ: Final = 1 << 18
-_INFLATED: Final = 1 << 20
-_BUFFER: Final = 2 << 20
-_EVENT_LIMIT: Final = 64 << 20  # no event is larger; a bomb is
-_KEYS: Final = rb'"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s|cname|sf|stack|tts|tdur|finished)"'
-_MERGES: Final = 8  # pieces that may turn out to be one event whose arguments look like events
-_START: Final = re.compile(rb"\{\s*" + _KEYS)
-_BOUNDARY: Final = re.compile(rb"\}(\s*,?\s*)(?=\{\s*" + _KEYS + rb")")
-_ARRAY_END: Final = re.compile(rb"[}\[,]\s*\](?=\s*(?:,\s*\"|\}|$))")
-_EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+Event = TypeVar("Event")
+Decode = Callable[[bytes], "list[Event] | None"]
+
+PIECE_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 2 << 20
+LIMIT_BYTES: Final = 64 << 20  # of one event, and of the text before or after the events
+
+_MAGIC: Final = {
+    b"\x28\xb5\x2f\xfd": "zstd-compressed: decompress it with `zstd -d`",
+    b"\xfd7zXZ": "xz-compressed: decompress it with `xz -d`",
+    b"BZh": "bzip2-compressed: decompress it with `bzip2 -d`",
+    b"PK\x03\x04": "a zip archive: unpack it",
+    b"\xff\xfe": "UTF-16 text: convert it to UTF-8",
+    b"\xfe\xff": "UTF-16 text: convert it to UTF-8",
+}
+_GZIP: Final = b"\x1f\x8b"
+_BLANK: Final = b" \t\r\n"
+_BOUNDARY: Final = re.compile(rb"\}\s*(?:,\s*)*\{")
+_COMMA_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)+$")
+_BRACE_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)*$")
+_ARRAY_END: Final = re.compile(rb"\}\s*(?:,\s*)*\](?=\s*(?:,|\}|$))")
+_ONLY_END: Final = re.compile(rb"\s*(?:,\s*)*\]")
+_SECOND_HEAD: Final = re.compile(rb'"traceEvents"\s*:\s*\[|"schemaVersion"\s*:\s*\d+\s*,')
+_ATTEMPTS: Final = 64
+_STEPS: Final = 4096
 
 
-class Event(msgspec.Struct, gc=False):
-    """One trace event; times, ids and arguments stay raw text until somebody wants them."""
+class Pieces:
+    """The decompressed bytes of a file; `damage` says why they ended before their time."""
 
-    ph: str = ""
-    cat: str = ""
-    name: Any = ""
-    pid: msgspec.Raw = msgspec.Raw()
-    tid: msgspec.Raw = msgspec.Raw()
-    ts: msgspec.Raw = msgspec.Raw()
-    dur: msgspec.Raw = msgspec.Raw()
-    args: msgspec.Raw = msgspec.Raw()
+    def __init__(self, path: Path, progress: Progress | None) -> None:
+        self.damage: str | None = None
+        self._path = path
+        self._progress = progress
+        self._size = path.stat().st_size
 
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            magic = file.read(6)
+            file.seek(0)
+            for prefix, what in _MAGIC.items():
+                if magic.startswith(prefix):
+                    raise SourceError(f"{self._path} is {what}, then read it again")
+            yield from self._members(file) if magic.startswith(_GZIP) else self._plain(file)
 
-_decode: Final = msgspec.json.Decoder(list[Event | None]).decode
-_decode_one: Final = msgspec.json.Decoder(Event).decode
+    def _read(self, file: BinaryIO) -> bytes:
+        data = file.read(PIECE_BYTES >> 2)
+        if self._progress is not None:
+            self._progress(file.tell(), self._size)
+        return data
+
+    def _plain(self, file: BinaryIO) -> Iterator[bytes]:
+        while data := self._read(file):
+            yield data
+
+    def _members(self, file: BinaryIO) -> Iterator[bytes]:
+        """Every gzip member, with padding between and garbage after them passed over."""
+        data = b""
+        while data := data.lstrip(b"\0") or self._read(file):
+            if not (stripped := data.lstrip(b"\0")):
+                continue
+            data = stripped if len(stripped) > 1 else stripped + self._read(file)
+            if not data.startswith(_GZIP):
+                return
+            data = yield from self._member(file, data)
+
+    def _member(self, file: BinaryIO, data: bytes) -> Iterator[bytes]:
+        inflater = zlib.decompressobj(wbits=31)
+        try:
+            while not inflater.eof:
+                data = data or self._read(file)
+                if not data:
+                    yield inflater.flush()
+                    self.damage = "the gzip stream ends before its trailer"
+                    return b""
+                yield inflater.decompress(data, PIECE_BYTES)
+                data = inflater.unconsumed_tail
+        except zlib.error as error:
+            self.damage = f"the gzip stream is damaged ({error})"
+            return b""
+        return inflater.unused_data
 
 
 @dataclass
 class Losses:
-    """What had to be repaired or given up, with the byte offset of the first of each."""
+    """What was wrong with events, and where in the decompressed text it began."""
 
-    repaired: dict[str, tuple[int, int]] = field(default_factory=dict)
-    rejected: int = 0
-    rejected_gpu: int = 0
-    first_rejected: int = 0
-    header: str = ""
+    repaired: int = 0
+    lost: dict[str | None, int] = field(default_factory=dict)
+    first_offset: int | None = None
+    reason: str = ""
 
-    def repair(self, kind: str, offset: int) -> None:
-        """Count a repaired event."""
-        count, first = self.repaired.get(kind, (0, offset))
-        self.repaired[kind] = (count + 1, first)
-
-    def reject(self, text: bytes, offset: int) -> None:
-        """Count an event that could not be read."""
-        if not self.rejected:
-            self.first_rejected = offset
-        self.rejected += 1
-        self.rejected_gpu += bool(re.search(rb'"cat"\s*:\s*"(?:gpu_mem|[kK]ernel|Mem)', text))
+    def note(self, offset: int, reason: str) -> None:
+        """Remember where the first of them stands."""
+        if self.first_offset is None:
+            self.first_offset, self.reason = offset, reason
 
 
-class TraceStream:
-    """The events of one file, in file order, and the metadata around them."""
+class EventStream(Generic[Event]):
+    """Spans of whole events of an array (or of lines), decoded; then the text after them."""
 
-    def __init__(self, path: Path, progress: Progress | None = None) -> None:
-        self.path = path
-        self.metadata: dict[str, Any] = {}
+    def __init__(
+        self, path: Path, text: bytes, offset: int, pieces: Iterator[bytes], decode: Decode[Event]
+    ) -> None:
         self.losses = Losses()
-        self.events = 0
-        self.truncated = False
-        self._progress = progress
-        self._offset = 0
-        self._gzip_cut = False
-        self._lines = False
+        self.ended = False
+        self.cut_short = False
+        self.tail = b""
+        self._path = path
+        self._text = text
+        self._offset = offset
+        self._pieces = pieces
+        self._decode = decode
 
-    def batches(self, *, allow_truncated: bool) -> Iterator[list[Event]]:
-        """Lists of events; metadata is complete when the iterator is exhausted.
-
-        Raises:
-            SourceError: no trace, two writers in one file, or an event beyond all bounds.
-            TruncatedSourceError: the file ends inside the events and that is not allowed.
-        """
-        chunks = self._inflated()
-        buffer, in_array = self._head(chunks)
-        if not in_array:
-            raise SourceError(f"{self.path} is JSON without traceEvents: no torch-profiler trace")
-        ended = False
-        for chunk in chunks:
-            buffer += chunk
-            if len(buffer) < _BUFFER:
-                continue
-            events, buffer, ended = self._cut(buffer)
-            if events:
-                yield events
-            if ended:
+    def __iter__(self) -> Iterator[list[Event]]:
+        wanted = CHUNK_BYTES
+        while not self.ended:
+            more = self._fill(wanted)
+            if not more:
+                yield from self._consume(len(self._text), final=True)
                 break
-            if len(buffer) > _EVENT_LIMIT:
-                raise SourceError(
-                    f"{self.path}: no end of an event within {_EVENT_LIMIT >> 20} MB before byte"
-                    f" {self._offset + len(buffer)}: this is no trace"
-                )
-        if not ended:
-            events, buffer, ended = self._last(buffer)
-            if events:
-                yield events
-        self.truncated = not ended or self._gzip_cut
-        if self.truncated and not allow_truncated:
-            raise TruncatedSourceError(
-                f"{self.path} is truncated after {self.events:,} complete events: its writer died;"
-                " --allow-truncated keeps what is there"
+            cut = _last_boundary(self._text)
+            before = len(self._text)
+            if cut:
+                yield from self._consume(cut, final=False)
+            wanted = CHUNK_BYTES if len(self._text) < before else 2 * before
+            self._refuse_endless(len(self._text))
+        self._read_tail()
+
+    def _fill(self, wanted: int) -> bool:
+        """Have `wanted` bytes at hand; False when the file has no more."""
+        parts, size = [self._text], len(self._text)
+        more = True
+        while size < wanted and more:
+            piece = next(self._pieces, None)
+            more = piece is not None
+            if piece and piece.strip(b"\0"):  # a crash leaves pages of NULs
+                parts.append(piece)
+                size += len(piece)
+        self._text = b"".join(parts)
+        return more
+
+    def _consume(self, end: int, *, final: bool) -> Iterator[list[Event]]:
+        text = self._text
+        start = len(text) - len(text.lstrip(_BLANK + b","))
+        events = self._decode(text[start:end]) if start < end else []
+        if events is not None:
+            yield events
+            used = end
+            self.cut_short = final
+        else:
+            recovery = _Recovery(self._path, text[:end], self._offset, self._decode, self.losses)
+            yield recovery.run(start, final=final)
+            used = recovery.used
+            self.ended = recovery.ended
+            self.cut_short = final and not self.ended
+        self._text = text[used:]
+        self._offset += used
+
+    def _refuse_endless(self, size: int) -> None:
+        if size > LIMIT_BYTES:
+            raise SourceError(
+                f"{self._path}: no event ends within {LIMIT_BYTES >> 20} MB after byte"
+                f" {self._offset}: this is no trace, or it is damaged; record it again"
             )
-        self._tail(buffer + b"".join(self._bounded(chunks)))
 
-    def _inflated(self) -> Iterator[bytes]:
-        """The file's bytes, inflated where it is gzip, never more than a bounded piece at once."""
-        size, done = self.path.stat().st_size, 0
-        with self.path.open("rb") as file:
-            raw = file.read(_READ)
-            inflate: Any = zlib.decompressobj(31) if raw.startswith(b"\x1f\x8b") else None
-            while raw:
-                done += len(raw)
-                if self._progress is not None:
-                    self._progress(done, size)
-                if inflate is None:
-                    yield raw
-                else:
-                    inflate = yield from self._members(inflate, raw)
-                raw = file.read(_READ)
-        self._gzip_cut = inflate is not None and not inflate.eof
+    def _read_tail(self) -> None:
+        parts, size = [self._text], len(self._text)
+        for piece in self._pieces:
+            if size < LIMIT_BYTES:
+                parts.append(piece)
+                size += len(piece)
+        self.tail = b"".join(parts).rstrip(b"\0")
+        self._text = b""
 
-    def _members(self, inflate: Any, raw: bytes) -> Generator[bytes, None, Any]:
-        """Inflate one read across members; padding and garbage after the last one are skipped."""
-        while raw:
-            if inflate.eof:
-                raw = raw.lstrip(b"\x00")
-                if not raw.startswith(b"\x1f\x8b"):
-                    return inflate
-                inflate = zlib.decompressobj(31)
-            try:
-                piece = inflate.decompress(raw, _INFLATED)
-            except zlib.error as error:
-                raise SourceError(f"{self.path}: damaged gzip ({error})") from error
-            if piece:
-                yield piece
-            raw = inflate.unconsumed_tail or inflate.unused_data
-        return inflate
 
-    def _head(self, chunks: Iterator[bytes]) -> tuple[bytes, bool]:
-        """Find where the events begin; the text before is metadata. Returns what follows."""
-        head = b""
-        for chunk in chunks:
-            head += chunk
-            text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-            if text.startswith(b"[") or (_START.match(text) and b'"ph"' in text[:4096]):
-                self._lines = not text.startswith(b"[")
-                body = text if self._lines else text[1:]
-                self._offset = len(head) - len(body)
-                return body, True
-            for hit in _EVENTS_KEY.finditer(head):
-                if self._is_head(head[: hit.start()]):
-                    self._offset = hit.end()
-                    return head[hit.end() :], True
-            if len(head) > _EVENT_LIMIT:
+def _last_boundary(text: bytes) -> int:
+    """Where the last event but one ends; 0 if there is no boundary."""
+    for pattern in (_COMMA_BEFORE, _BRACE_BEFORE):
+        brace = len(text)
+        for _ in range(_STEPS):
+            brace = text.rfind(b"{", 0, brace)
+            if brace <= 0:
                 break
-        return self._damaged_head(head)
+            start = max(0, brace - 256)
+            if match := pattern.search(text[start:brace]):
+                return start + match.start() + 1
+    return 0
 
-    def _damaged_head(self, head: bytes) -> tuple[bytes, bool]:
-        """A header that does not parse: keep the events, save what metadata can be told."""
-        hit = _EVENTS_KEY.search(head)
-        if hit is None:
-            return b"", False
-        self.losses.header = "the header is no valid JSON"
-        self._salvage(head[: hit.start()])
-        self._offset = hit.end()
-        return head[hit.end() :], True
 
-    def _is_head(self, text: bytes) -> bool:
-        """Whether the text before `"traceEvents"` is the beginning of an object."""
-        try:
-            found = json.loads(text.decode("utf-8-sig") + '"traceEvents": 0}')
-        except ValueError:
-            return False
-        self._merge(found)
+class _Recovery(Generic[Event]):
+    """Reads what it can of a span that does not decode as a whole."""
+
+    def __init__(
+        self, path: Path, text: bytes, offset: int, decode: Decode[Event], losses: Losses
+    ) -> None:
+        self.ended = False
+        self.used = len(text)
+        self._path = path
+        self._text = text
+        self._offset = offset
+        self._decode = decode
+        self._losses = losses
+        self._events: list[Event] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._resume = 0
+        self._stopped = False
+        self._final = False
+
+    def run(self, start: int, *, final: bool) -> list[Event]:
+        """Events of the span; `ended` and `used` say how far it went."""
+        self._final = final
+        cuts = [(m.start() + 1, m.end() - 1) for m in _BOUNDARY.finditer(self._text, start)]
+        self._starts = [start, *(after for _, after in cuts)]
+        self._ends = [*(before for before, _ in cuts), len(self._text)]
+        self._bisect(0, len(self._starts))
+        return self._events
+
+    def _bisect(self, first: int, last: int) -> None:
+        first = max(first, bisect_left(self._starts, self._resume, first, last))
+        if self._stopped or first >= last:
+            return
+        events = self._decode(self._text[self._starts[first] : self._ends[last - 1]])
+        if events is not None:
+            self._events += events
+        elif last - first == 1:
+            self._leaf(first)
+        else:
+            middle = (first + last) // 2
+            self._bisect(first, middle)
+            self._bisect(middle, last)
+
+    def _leaf(self, index: int) -> None:
+        start, end = self._starts[index], self._ends[index]
+        leaf = self._text[start:end]
+        self._refuse_second_head(leaf, start)
+        found = self._array_end(leaf, start) or self._mended(leaf, start) or self._nested(start)
+        if not found:
+            self._lose(leaf, start, end)
+
+    def _refuse_second_head(self, leaf: bytes, start: int) -> None:
+        if match := _SECOND_HEAD.search(leaf):
+            raise SourceError(
+                f"{self._path}: interleaved writers: a second trace begins near byte"
+                f" {self._offset + start + match.start()}; give every rank a file of its own"
+            )
+
+    def _array_end(self, leaf: bytes, start: int) -> bool:
+        if match := _ONLY_END.match(leaf):
+            return self._end_at(start + match.end(), [])
+        ends = [match for match, _ in zip(_ARRAY_END.finditer(leaf), range(_ATTEMPTS))]
+        for match in ends:
+            events = self._decode(leaf[: match.start() + 1])
+            if events is not None:
+                return self._end_at(start + match.end(), events)
+        for match in ends:
+            if self._mended(leaf[: match.start() + 1], start):
+                return self._end_at(start + match.end(), [])
+        return False
+
+    def _end_at(self, position: int, events: list[Event]) -> bool:
+        self._events += events
+        self.ended = self._stopped = True
+        self.used = position
         return True
 
-    def _cut(self, buffer: bytes) -> tuple[list[Event], bytes, bool]:
-        """Decode up to the last boundary, or up to the array's end if it is in the buffer."""
-        cuts = self._last_boundaries(buffer)
-        for cut in cuts:
-            events = self._try(buffer[: cut.start() + 1])
+    def _mended(self, leaf: bytes, start: int) -> bool:
+        for text, reason in repaired(leaf):
+            events = self._decode(text)
             if events is not None:
-                break
+                self._events += events
+                self._losses.repaired += 1
+                self._losses.note(self._offset + start, reason)
+                return True
+        return False
+
+    def _nested(self, start: int) -> bool:
+        """An event that holds `},{` itself: its end is where its braces balance."""
+        end = end_of_object(self._text, start)
+        events = self._decode(self._text[start:end]) if end else None
+        if events is None:
+            return False
+        self._events += events
+        self._resume = end
+        if match := _ONLY_END.match(self._text, end):
+            self._end_at(match.end(), [])
+        return True
+
+    def _lose(self, leaf: bytes, start: int, end: int) -> None:
+        follows = b'"ph"' in self._text[end:]
+        if not follows and not self._final:
+            self._stopped = True
+            self.used = start  # the event goes on beyond this buffer
+        elif not follows and not leaf.rstrip(_BLANK + b"\0").endswith(b"}"):
+            self._stopped = True  # the writer died here
+            self.used = start
         else:
-            until_end = self._until_end(buffer)
-            if until_end is not None or not cuts:
-                return until_end or ([], buffer, False)
-            cut = cuts[0]
-            events = self._recover(buffer[: cut.start() + 1], self._offset)
-        self._offset += cut.end()
-        self.events += len(events)
-        return events, buffer[cut.end() :], False
-
-    def _last_boundaries(self, buffer: bytes) -> list[re.Match[bytes]]:
-        """The last few places where one event seems to end and another to begin, latest first."""
-        found: list[re.Match[bytes]] = []
-        end = len(buffer)
-        while len(found) < _MERGES and (end := buffer.rfind(b"}", 0, end)) >= 0:
-            match = _BOUNDARY.match(buffer, end)
-            if match:
-                found.append(match)
-        return found
-
-    def _last(self, buffer: bytes) -> tuple[list[Event], bytes, bool]:
-        """What is left at the end of the file: the array's end, or a torn event."""
-        until_end = self._until_end(buffer)
-        if until_end is not None:
-            return until_end
-        stripped = buffer.rstrip(b"\x00 \t\r\n")
-        if not stripped.rstrip(b",").strip():
-            return [], b"", False
-        whole = self._try(stripped.rstrip(b","))
-        if whole is None:
-            whole = self._recover(stripped, self._offset, torn=True)
-        self.events += len(whole)
-        # newline-delimited events have no array to end
-        return whole, b"", self._lines and stripped.endswith(b"}")
-
-    def _until_end(self, buffer: bytes) -> tuple[list[Event], bytes, bool] | None:
-        """Events up to the end of the array and what follows it; None if it is not in here."""
-        for match in _ARRAY_END.finditer(buffer):
-            stop = match.end() - 1
-            part = buffer[:stop].rstrip().removesuffix(b",")
-            if not self._tail_is_metadata(buffer[match.end() :]):
-                continue
-            events = self._try(part)
-            if events is None:
-                events = self._recover(part, self._offset)
-            self._offset += match.end()
-            self.events += len(events)
-            return events, buffer[match.end() :], True
-        if not buffer.strip().removeprefix(b"]").strip(b"} \t\r\n"):
-            return ([], b"", True) if b"]" in buffer else None
-        return None
-
-    @staticmethod
-    def _tail_is_metadata(text: bytes) -> bool:
-        """After the array come keys of the top level, never another event."""
-        start = text.lstrip()
-        return not _START.search(start[:256]) and b'"ph"' not in start[:4096]
-
-    def _try(self, part: bytes) -> list[Event] | None:
-        try:
-            events = _decode(b"[" + part + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        return [event for event in events if event is not None]
-
-    def _recover(self, part: bytes, offset: int, *, torn: bool = False) -> list[Event]:
-        """Bisect over event boundaries; leaves that fail are repaired or rejected."""
-        if b'"schemaVersion"' in part and _EVENTS_KEY.search(part):
-            raise SourceError(
-                f"{self.path}: a second trace begins before byte {offset + len(part)}: interleaved"
-                " writers wrote one file, capture with one file per rank"
-            )
-        cuts = [0, *(m.end() for m in _BOUNDARY.finditer(part)), len(part)]
-        found: list[list[Event] | tuple[bytes, int]] = []
-        self._bisect(part, cuts, offset, found)
-        events: list[Event] = []
-        while found:
-            item = found.pop(0)
-            if isinstance(item, list):
-                events += item
-                continue
-            pieces = [item]
-            while found and not isinstance(found[0], list):
-                pieces.append(found.pop(0))  # type: ignore[arg-type]  # the loop has just checked
-            events += self._mend(pieces, torn=torn and not found)
-        return events
-
-    def _bisect(
-        self,
-        part: bytes,
-        cuts: list[int],
-        offset: int,
-        found: list[list[Event] | tuple[bytes, int]],
-    ) -> None:
-        text = part[cuts[0] : cuts[-1]].strip().removesuffix(b",").removeprefix(b",")
-        decoded = self._try(text)
-        if decoded is not None:
-            found.append(decoded)
-        elif len(cuts) > 2:
-            middle = len(cuts) // 2
-            self._bisect(part, cuts[: middle + 1], offset, found)
-            self._bisect(part, cuts[middle:], offset, found)
-        else:
-            found.append((part[cuts[0] : cuts[-1]], offset + cuts[0]))
-
-    def _mend(self, pieces: list[tuple[bytes, int]], *, torn: bool) -> list[Event]:
-        """Neighbouring pieces that fail: parts of one event, or events at fault."""
-        events: list[Event] = []
-        while pieces:
-            for length in range(1, min(_MERGES, len(pieces)) + 1):
-                text = b"".join(piece for piece, _ in pieces[:length]).strip().strip(b",")
-                whole = self._try(text)
-                if whole is not None:
-                    events += whole
-                    del pieces[:length]
-                    break
-            else:
-                piece, offset = pieces.pop(0)
-                event = self._repair(piece.strip().strip(b","), offset)
-                if event is not None:
-                    events.append(event)
-                elif pieces or not torn:
-                    self.losses.reject(piece, offset)
-        return events
-
-    def _repair(self, text: bytes, offset: int) -> Event | None:
-        repaired = text
-        for kind, repair in _REPAIRS:
-            repaired = repair(repaired)
-            if repaired == text:
-                continue
-            try:
-                event = _decode_one(repaired)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-            self.losses.repair(kind, offset)
-            return event
-        return None
-
-    def _bounded(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        left = _EVENT_LIMIT
-        for chunk in chunks:
-            if left > 0:
-                yield chunk[:left]
-            left -= len(chunk)
-
-    def _tail(self, text: bytes) -> None:
-        """Metadata that stands after the events."""
-        stripped = text.strip().removeprefix(b",").rstrip(b"\x00 \t\r\n")
-        if not stripped or stripped == b"}":
-            return
-        try:
-            self._merge(json.loads(b"{" + stripped))
-        except ValueError:
-            self._salvage(stripped)
-            self.losses.header = self.losses.header or "the metadata after the events is damaged"
-
-    def _merge(self, found: dict[str, Any]) -> None:
-        self.metadata |= {key: value for key, value in found.items() if key != "traceEvents"}
-
-    def _salvage(self, text: bytes) -> None:
-        """Keys that matter, from metadata that does not parse."""
-        base = re.search(rb'"baseTimeNanoseconds"\s*:\s*(\d+)', text)
-        if base:
-            self.metadata.setdefault("baseTimeNanoseconds", int(base[1]))
-        rank = re.search(rb'"rank"\s*:\s*"?(\d+)', text)
-        size = re.search(rb'"world_size"\s*:\s*"?(\d+)', text)
-        if rank:
-            info = {"rank": int(rank[1]), "world_size": int(size[1]) if size else None}
-            self.metadata.setdefault("distributedInfo", info)
-
-
-def _escape_controls(text: bytes) -> bytes:
-    return re.sub(
-        rb"[\x00-\x1f]", lambda m: b" " if m[0] in b"\t\r\n" else b"\\u%04x" % m[0][0], text
-    )
-
-
-def _drop_controls(text: bytes) -> bytes:
-    return re.sub(rb"[\x00-\x1f]", b" ", text)
-
-
-def _null_numbers(text: bytes) -> bytes:
-    return re.sub(rb"(:\s*|[\[,]\s*)-?(?:NaN|nan|Infinity|inf)\b", rb"\1null", text)
-
-
-def _valid_utf8(text: bytes) -> bytes:
-    return text.decode("utf-8", errors="replace").encode("utf-8", errors="replace")
-
-
-def _escape_backslashes(text: bytes) -> bytes:
-    return re.sub(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})', rb"\\\\", text)
-
-
-def _lone_surrogates(text: bytes) -> bytes:
-    return re.sub(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", rb"?", text)
-
-
-def _escape_quotes(text: bytes) -> bytes:
-    """Quotes inside the name: it ends where the next key of an event begins."""
-    match = re.search(
-        rb'("name"\s*:\s*")(.*)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args)"\s*:)', text, re.DOTALL
-    )
-    if not match:
-        return text
-    end = re.search(rb'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|args)"\s*:', text[match.start(2) :])
-    stop = match.start(2) + end.start() if end else match.end(2)
-    name = text[match.start(2) : stop].replace(b'\\"', b'"').replace(b'"', b'\\"')
-    return text[: match.start(2)] + name + text[stop:]
-
-
-_REPAIRS: Final[tuple[tuple[str, Callable[[bytes], bytes]], ...]] = (
-    ("a raw control character inside an event name", _escape_controls),
-    ("a number that JSON does not have", _null_numbers),
-    ("invalid UTF-8", _valid_utf8),
-    ("an invalid escape", _escape_backslashes),
-    ("a lone surrogate", _lone_surrogates),
-    ("unescaped quotes in a name", _escape_quotes),
-    ("control characters", _drop_controls),
-)
+            category = category_of(leaf)
+            self._losses.lost[category] = self._losses.lost.get(category, 0) + 1
+            self._losses.note(self._offset + start, "not an event")
