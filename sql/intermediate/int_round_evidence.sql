@@ -39,7 +39,7 @@ judged AS (
       ELSE 'kernels'
     END AS evidence,
     CASE
-      WHEN ranks.kernels = 0 AND ranks.spans > 0 THEN 'graph-level capture: kernels are hidden'
+      WHEN ranks.spans > 0 THEN 'graph-level capture: the kernels of graphs are hidden'
       WHEN ranks.kernels = 0 THEN 'no kernels'
       WHEN ranks.training_kernels > 0 THEN 'training kernels: this is no decode capture'
       WHEN targets.passes IS NULL THEN 'no forward pass of a model found'

@@ -25,7 +25,7 @@ replays AS (
   SELECT
     rank,
     count(*) AS replays,
-    count(*) FILTER (WHERE kernels = full_kernels) AS replays_full,
+    count(*) FILTER (WHERE kernels = full_kernels AND NOT is_opaque) AS replays_full,
     count(*) FILTER (WHERE is_opaque) AS opaque_replays,
   FROM (
     SELECT *, max(kernels) OVER (PARTITION BY process_id, signature) AS full_kernels

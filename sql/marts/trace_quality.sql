@@ -1,6 +1,6 @@
 -- What to know before trusting the numbers: one line per check and rank.
 -- Grain: one row per check and rank (check, rank)
--- Needs: completeness, int_round_evidence, int_round_order, int_attributed
+-- Needs: completeness, ranks, int_round_evidence, int_round_order, int_attributed
 -- Columns:
 --   check VARCHAR  what was checked
 --   rank INTEGER  process driving one GPU
@@ -54,10 +54,14 @@ SELECT
   if(opaque_replays > 0, 'poor', 'ok'),
   if(
     opaque_replays > 0,
-    format('graph-level capture: the kernels of {} replays are hidden', opaque_replays),
+    format(
+      'graph-level capture: the kernels of {} replays are hidden; a replay takes {:.3f} ms',
+      opaque_replays, graph_span_ns / 1e6 / opaque_replays
+    ),
     'kernels inside graphs are visible'
   ),
 FROM completeness
+JOIN ranks USING (rank)
 UNION ALL
 SELECT
   'round_evidence',

@@ -198,7 +198,8 @@ GROUP BY part ORDER BY sum(exclusive_ns) DESC, part
 
 _IDLE = """
 SELECT cause, phase, host_range, sum(idle_ns) FROM round_idle JOIN rounds USING (rank, round_id)
-WHERE steady AND rank = $rank GROUP BY ALL ORDER BY sum(idle_ns) DESC, ALL
+WHERE steady AND rank = $rank GROUP BY ALL
+ORDER BY sum(idle_ns) DESC, cause, phase, host_range
 """
 
 _MATRICES = """

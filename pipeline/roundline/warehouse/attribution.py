@@ -178,7 +178,8 @@ def _lines_of_rounds(
         SELECT phase, draft_step, category, sum(kernels), sum(sum_ns), sum(exclusive_ns)
         FROM round_attribution JOIN rounds USING (rank, round_id)
         WHERE steady AND rank = ?
-        GROUP BY ALL ORDER BY sum(exclusive_ns) DESC, ALL
+        GROUP BY ALL
+        ORDER BY sum(exclusive_ns) DESC, phase, draft_step, category
         """,
         [rank],
     ).fetchall()
@@ -194,10 +195,12 @@ def _lines(warehouse: duckdb.DuckDBPyConnection, rank: int) -> tuple[Attribution
           SELECT category, start_ns, end_ns, exclusive_ns FROM kernel_attribution WHERE rank = ?
           UNION ALL
           SELECT category, start_ns, end_ns, exclusive_ns FROM memory_attribution WHERE rank = ?
+          UNION ALL
+          SELECT category, start_ns, end_ns, exclusive_ns FROM graph_span_attribution WHERE rank = ?
         )
         GROUP BY category ORDER BY sum(exclusive_ns) DESC, category
         """,
-        [rank, rank],
+        [rank, rank, rank],
     ).fetchall()
     return tuple(_line(row, 1) for row in rows)
 
@@ -232,12 +235,22 @@ def _read_unclassified(warehouse: duckdb.DuckDBPyConnection) -> Unclassified:
         """
         SELECT coalesce(sum(end_ns - start_ns) FILTER (WHERE category = 'unclassified'), 0),
           coalesce(sum(end_ns - start_ns), 0)
-        FROM kernel_attribution
+        FROM (
+          SELECT category, start_ns, end_ns FROM kernel_attribution
+          UNION ALL
+          SELECT category, start_ns, end_ns FROM graph_span_attribution
+        )
         """,
     )
     rows = warehouse.execute(
         """
-        SELECT name, sum(end_ns - start_ns) AS ns FROM kernel_attribution
+        SELECT name, sum(end_ns - start_ns) AS ns
+        FROM (
+          SELECT name, category, start_ns, end_ns FROM kernel_attribution
+          UNION ALL
+          SELECT 'graph replay (its kernels are hidden)', category, start_ns, end_ns
+          FROM graph_span_attribution
+        )
         WHERE category = 'unclassified' GROUP BY name ORDER BY ns DESC, name LIMIT 20
         """
     ).fetchall()
