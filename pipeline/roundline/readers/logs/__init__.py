@@ -1,0 +1,1 @@
+"""Server logs, one module per engine: lines in, windows of decoding out."""
