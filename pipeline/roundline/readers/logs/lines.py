@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 _TIME: Final = re.compile(
@@ -88,7 +88,7 @@ def parse_line(number: int, raw: str) -> Line:
 
 def _unix_ns(time: re.Match[str]) -> int | None:
     try:
-        moment = datetime(*(int(time[i]) for i in range(1, 7)), tzinfo=timezone.utc)  # noqa: UP017
+        moment = datetime.fromisoformat(f"{time[1]}-{time[2]}-{time[3]}T{_clock(time)}+00:00")
     except ValueError:  # month 13: a number, not a time
         return None
     zone = time[8] or "Z"
@@ -98,6 +98,10 @@ def _unix_ns(time: re.Match[str]) -> int | None:
         offset_s = minutes * (-60 if zone[0] == "-" else 60)
     nanoseconds = int((time[7] or "0").ljust(9, "0"))
     return (int(moment.timestamp()) - offset_s) * 1_000_000_000 + nanoseconds
+
+
+def _clock(time: re.Match[str]) -> str:
+    return f"{time[4]}:{time[5]}:{time[6]}"
 
 
 def number(text: str | None) -> float | None:
