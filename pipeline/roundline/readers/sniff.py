@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from roundline.errors import SourceError
 from roundline.readers.nsys_export import NSYS_TABLES
 
 _HEAD: Final = 256 * 1024
+_PIECE: Final = 1 << 20
 
 
 class SourceKind(StrEnum):
@@ -171,15 +173,18 @@ def _sqlite(path: Path) -> SourceKind:
 
 def _by_text(path: Path, head: bytes) -> SourceKind:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text[:1] in (b"{", b"["):
+    if _JSON_START.match(text):
         return _json(path, text)
-    if _looks_like_log(text):
-        return SourceKind.SERVER_LOG
     if b"\x00" in text[:4096]:
         raise SourceError(f"{path} is a binary file of an unknown kind")
+    # a server prints its arguments and the loading of the model long before its first window
+    if _looks_like_log(text) or _contains(path, _LOG_MARKS):
+        return SourceKind.SERVER_LOG
     raise SourceError(f"{path} is text, but no trace and no log of a supported engine")
 
 
+# a time stamp in brackets begins like a list
+_JSON_START: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
 _JSON_KINDS: Final = (
     (b'"rocprofiler', "rocprofiler results"),
     (b'"nodes"', "an execution trace (schema, nodes)"),
@@ -188,7 +193,11 @@ _JSON_KINDS: Final = (
 
 
 def _json(path: Path, text: bytes) -> SourceKind:
-    if b'"traceEvents"' in text or b'"ph"' in text or _contains(path, b'"traceEvents"'):
+    if b'"traceEvents"' in text or b'"ph"' in text:
+        return SourceKind.KINETO
+    if _looks_like_log(text):  # lines that a log collector wrapped in JSON
+        return SourceKind.SERVER_LOG
+    if _contains(path, (b'"traceEvents"',)):
         return SourceKind.KINETO
     for mark, meaning in _JSON_KINDS:
         if mark in text:
@@ -196,22 +205,33 @@ def _json(path: Path, text: bytes) -> SourceKind:
     raise SourceError(f"{path} is JSON without traceEvents: no torch-profiler trace")
 
 
-def _contains(path: Path, mark: bytes) -> bool:
-    """Look for a key beyond the head, in bounded memory."""
-    inflate = None
+def _contains(path: Path, marks: Sequence[bytes]) -> bool:
+    """Look for a text beyond the head, in bounded memory."""
+    overlap = max(map(len, marks)) - 1
     tail = b""
-    with path.open("rb") as file:
-        while raw := file.read(1 << 16):
-            if inflate is None and not tail and raw.startswith(b"\x1f\x8b"):
-                inflate = zlib.decompressobj(31)
-            try:
-                chunk = inflate.decompress(raw, 1 << 22) if inflate else raw
-            except zlib.error:
-                return False
-            if mark in tail + chunk:
-                return True
-            tail = (tail + chunk)[-len(mark) :]
+    for piece in _pieces(path):
+        text = tail + piece
+        if any(mark in text for mark in marks):
+            return True
+        tail = text[-overlap:]
     return False
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """The file's bytes, inflated if it is gzip; a damaged rest is left out."""
+    with path.open("rb") as file:
+        raw = file.read(_PIECE)
+        inflate = zlib.decompressobj(31) if raw.startswith(b"\x1f\x8b") else None
+        while raw:
+            if inflate is None:
+                yield raw
+                raw = file.read(_PIECE)
+                continue
+            try:
+                yield inflate.decompress(raw, _PIECE)
+            except zlib.error:
+                return
+            raw = inflate.unconsumed_tail or (b"" if inflate.eof else file.read(_PIECE))
 
 
 _LOG_MARKS: Final = (
