@@ -1,0 +1,1 @@
+"""Engine programs: what each serving engine launches in a decode round."""

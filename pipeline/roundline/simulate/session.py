@@ -1,0 +1,227 @@
+"""From options to a capture: which server runs, what happens to it, and what gets recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from roundline.errors import UnknownNameError, UsageError
+from roundline.simulate.costs import KernelCosts
+from roundline.simulate.engines.plain import PlainDecode
+from roundline.simulate.engines.setup import Program, Setup
+from roundline.simulate.engines.sglang import SglangMtp
+from roundline.simulate.gpus import gpu_of
+from roundline.simulate.machine import Machine
+from roundline.simulate.names import gemm, sglang
+from roundline.simulate.names.dialect import Dialect
+from roundline.simulate.nsys_writer import GraphMode, write_nsys_sqlite
+from roundline.simulate.ops import Flush, Step
+from roundline.simulate.shapes import ModelShape, shape_of
+from roundline.simulate.timeline import Anchor, Capture, Gpu, window
+from roundline.simulate.torch_writer import TorchOptions, base_time_ns, write_torch
+from roundline.simulate.truth import CaptureTruth, truth_of
+from roundline.simulate.truth_files import write_truth
+from roundline.simulate.worker import HostCosts
+
+Format = Literal["nsys-sqlite", "torch"]
+FORMATS: Final = ("nsys-sqlite", "torch")
+
+_EPOCH_NS: Final = 1_778_580_840_000_000_000
+_FIRST_NS: Final = 2_014_000_000
+_WARM_UP_FACTOR: Final = 40.0  # compilation and first-touch make early rounds several times longer
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    """What to simulate.
+
+    Attributes:
+        rounds: complete rounds in the capture, beside a partial one at either edge.
+        warm_up: of those rounds, how many at the start are slow.
+        prefill_after: numbers of rounds that a prompt follows (it lies inside them).
+        other_batch: numbers of rounds that run with one sequence more.
+        flush_after: numbers of rounds at whose end the profiler flushes its buffers.
+        cut: record from the middle of one verification to the middle of another; otherwise
+            everything from the first launch on.
+        own_device_ids: every process calls its GPU 0.
+        cpu_ops: record torch operators around eager launches.
+    """
+
+    engine: str = "sglang-mtp"
+    model: str = "qwen3.6-27b"
+    gpu: str = "rtx-a6000"
+    tp: int = 2
+    draft_steps: int = 3
+    batch: int = 1
+    context: int = 240
+    rounds: int = 6
+    seed: int = 0
+    extend: Literal["graph", "eager"] = "graph"
+    greedy: bool = True
+    ranges: bool = False
+    custom_all_reduce: bool = True
+    side_stream: bool = False
+    overlap_ns: int = 0
+    warm_up: int = 0
+    prefill_after: tuple[int, ...] = ()
+    other_batch: tuple[int, ...] = ()
+    flush_after: tuple[int, ...] = ()
+    cut: bool = True
+    own_device_ids: bool = False
+    cpu_ops: bool = False
+
+
+EngineFactory = Callable[[Setup], Program]
+ENGINES: Final[dict[str, EngineFactory]] = {
+    "sglang-mtp": SglangMtp,
+    "plain-graph": PlainDecode,
+    "plain-eager": lambda setup: PlainDecode(setup, with_graph=False),
+}
+
+
+def simulate(
+    options: SimulateOptions,
+    *,
+    kernel_costs: KernelCosts | None = None,
+    host_costs: HostCosts | None = None,
+) -> Capture:
+    """Run a server and record it.
+
+    Raises:
+        UnknownNameError: unknown engine, model or GPU.
+        UsageError: options that do not go together.
+    """
+    _check(options)
+    gpu = gpu_of(options.gpu)
+    costs = kernel_costs or KernelCosts(gpu=gpu)
+    machine = Machine(
+        gpu,
+        options.tp,
+        costs=host_costs,
+        seed=options.seed,
+        start_ns=_FIRST_NS,
+        epoch_ns=_EPOCH_NS,
+        own_device_ids=options.own_device_ids,
+        with_cpu_ops=options.cpu_ops,
+    )
+    programs = _programs(options, costs)
+    for number in range(-1, options.rounds + 1):
+        machine.run(_round_steps(options, programs, number))
+    capture = machine.capture()
+    return _cut(capture) if options.cut else capture
+
+
+def write_capture(
+    options: SimulateOptions,
+    capture: Capture,
+    folder: Path,
+    format_: Format = "nsys-sqlite",
+    *,
+    schema: str = "3.17.1",
+    graphs: GraphMode = "node",
+    torch_options: TorchOptions | None = None,
+) -> CaptureTruth:
+    """Write `capture` and its truth into `folder`, which is made if need be.
+
+    Returns:
+        The truth that was written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    truth = truth_of(capture)
+    shift_ns = 0
+    if format_ == "torch":
+        write_torch(capture, folder, torch_options)
+        shift_ns = capture.epoch_ns - base_time_ns(capture)
+    else:
+        write_nsys_sqlite(capture, folder / "capture.sqlite", schema=schema, graphs=graphs)
+    parameters: dict[str, Any] = {**asdict(options), "format": format_}
+    write_truth(truth, capture, folder, parameters, shift_ns)
+    return truth
+
+
+def _check(options: SimulateOptions) -> None:
+    if options.engine not in ENGINES:
+        advice = f"engines are {', '.join(ENGINES)}"
+        raise UnknownNameError("engine", options.engine, ENGINES, advice)
+    model = shape_of(options.model)
+    if options.engine.endswith("mtp") and not model.has_mtp:
+        raise UsageError(
+            f"engine {options.engine} drafts with an MTP layer and {model.name} has none: "
+            "choose another --model or --engine"
+        )
+    if options.rounds < 1 or options.tp < 1 or options.draft_steps < 1 or options.batch < 1:
+        raise UsageError("rounds, tp, draft steps and batch are at least 1")
+
+
+def _programs(options: SimulateOptions, costs: KernelCosts) -> Callable[[int, bool], Program]:
+    """Programs by batch and by whether the server is still warming up."""
+    model, gpu = shape_of(options.model), gpu_of(options.gpu)
+    setup = _setup(options, model, gpu, costs)
+    made: dict[tuple[int, bool], Program] = {}
+
+    def program(batch: int, warming_up: bool) -> Program:
+        key = batch, warming_up
+        if key not in made:
+            factor = _WARM_UP_FACTOR if warming_up else 1.0
+            made[key] = ENGINES[options.engine](replace(setup, batch=batch, host_factor=factor))
+        return made[key]
+
+    return program
+
+
+def _setup(options: SimulateOptions, model: ModelShape, gpu: Gpu, costs: KernelCosts) -> Setup:
+    return Setup(
+        model=model,
+        costs=costs,
+        dialect=_dialect(options, gpu),
+        tp=options.tp,
+        draft_steps=options.draft_steps,
+        batch=options.batch,
+        context=options.context,
+        extend=options.extend,
+        greedy=options.greedy,
+        ranges=options.ranges,
+        side_stream=options.side_stream,
+        overlap_ns=options.overlap_ns,
+    )
+
+
+def _dialect(options: SimulateOptions, gpu: Gpu) -> Dialect:
+    picker = gemm.ampere
+    if gpu.vendor == "amd":
+        picker = gemm.cdna
+    elif gpu.compute_capability >= (9, 0):
+        picker = gemm.hopper
+    return sglang.dialect(picker, custom_all_reduce=options.custom_all_reduce)
+
+
+def _round_steps(
+    options: SimulateOptions, programs: Callable[[int, bool], Program], number: int
+) -> list[Step]:
+    warming_up = 0 <= number < options.warm_up
+    has_other_batch = number in options.other_batch
+    program = programs(options.batch + has_other_batch, warming_up)
+    reason = None
+    if warming_up:
+        reason = "warm_up"
+    elif number in options.prefill_after:
+        reason = "prefill"
+    elif has_other_batch:
+        reason = "batch"
+    steps = program.round(Anchor(reason))
+    if number in options.prefill_after:
+        steps += program.prefill()
+    if number in options.flush_after:
+        steps.append(Flush(650_000))
+    return steps
+
+
+def _cut(capture: Capture) -> Capture:
+    """From the middle of the first verification to the middle of the last."""
+    anchors = [a for a in capture.ranks[0].activities if a.truth.anchor is not None]
+    verify = [a for a in capture.ranks[0].activities if a.truth.phase == "verify"]
+    first = [a for a in verify if a.start_ns < anchors[1].start_ns]
+    last = [a for a in verify if a.start_ns >= anchors[-1].start_ns]
+    return window(capture, first[len(first) // 2].start_ns, last[len(last) // 2].start_ns)
