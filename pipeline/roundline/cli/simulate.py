@@ -14,6 +14,7 @@ from roundline.cli.options import force_option, quiet_option
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder to write."
 )
+@click.option("--case", help="A shipped capture instead of options: worked-example.")
 @click.option("--engine", default="sglang-mtp", show_default=True, help="Which server runs.")
 @click.option(
     "--format", "format_", type=click.Choice(["nsys-sqlite", "torch"]), default="nsys-sqlite",
@@ -49,6 +50,7 @@ from roundline.cli.options import force_option, quiet_option
 @quiet_option
 def command(
     output: Path,
+    case: str | None,
     engine: str,
     format_: Literal["nsys-sqlite", "torch"],
     model: str,
@@ -75,6 +77,7 @@ def command(
     the same bytes.
     """
     from roundline.errors import UsageError
+    from roundline.simulate.cases import write_case
     from roundline.simulate.session import SimulateOptions, simulate, write_capture
 
     if output.exists() and any(output.iterdir()) and not force:
@@ -84,10 +87,14 @@ def command(
         context=context, rounds=rounds, seed=seed, extend=extend, ranges=ranges, warm_up=warm_up,
         prefill_after=prefill_after, cpu_ops=ranges and format_ == "torch",
     )  # fmt: skip
-    capture = simulate(options)
-    truth = write_capture(
-        options, capture, output, format_, schema=nsys_schema, graphs=cuda_graph_trace
-    )
+    if case is not None:
+        truth = write_case(case, output)
+    else:
+        truth = write_capture(
+            options, simulate(options), output, format_,
+            schema=nsys_schema, graphs=cuda_graph_trace,
+        )  # fmt: skip
     if not quiet:
-        count = len({item.round_id for item in truth.rounds})
-        click.echo(f"{count} rounds on {tp} ranks written to {output}", err=True)
+        ranks = len({item.rank for item in truth.rounds})
+        found = len({item.round_id for item in truth.rounds})
+        click.echo(f"{found} rounds on {ranks} ranks written to {output}", err=True)
