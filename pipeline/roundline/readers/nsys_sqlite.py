@@ -16,7 +16,8 @@ from roundline.errors import SourceError
 from roundline.readers.contract import Progress, ReadOptions, Sink, SourceFacts
 from roundline.readers.nsys import read_export
 
-_BATCH: Final = 65_536
+_FETCH: Final = 2_048  # rows whose Python objects stay in the processor's cache
+_PIECES: Final = 32
 _TEXT: Final = frozenset({"text", "name", "value"})
 _IDS_PER_QUERY: Final = 500
 
@@ -84,15 +85,20 @@ class SqliteExport:
         """Batches of existing columns: integers as int64, text as string."""
         selected = ", ".join(map(_quoted, columns))
         cursor = self._connection.execute(f"SELECT {selected} FROM {_quoted(table)}")
+        pieces: list[pa.Table] = []
         first_row = 0
-        while fetched := cursor.fetchmany(_BATCH):
-            values = zip(*fetched, strict=True)
+        while fetched := cursor.fetchmany(_FETCH):
             arrays = [
-                self._array(table, column, column_values, first_row)
-                for column, column_values in zip(columns, values, strict=True)
+                self._array(table, column, values, first_row)
+                for column, values in zip(columns, zip(*fetched, strict=True), strict=True)
             ]
-            yield pa.Table.from_arrays(arrays, names=list(columns))
+            pieces.append(pa.Table.from_arrays(arrays, names=list(columns)))
             first_row += len(fetched)
+            if len(pieces) == _PIECES:
+                yield pa.concat_tables(pieces).combine_chunks()
+                pieces = []
+        if pieces:
+            yield pa.concat_tables(pieces).combine_chunks()
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """Values of these ids in StringIds."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from roundline.readers.contract import part_schema
+from roundline.store.encoding import parquet_encoding
 
 _ROW_GROUP: Final = 65_536
 
@@ -37,8 +38,9 @@ class PartSink:
         rows = pa.concat_tables(self._pending.pop(table))
         self._pending_rows[table] = 0
         if table not in self._writers:
+            schema, path = part_schema(table), self._folder / f"{table}.parquet"
             self._writers[table] = pq.ParquetWriter(
-                self._folder / f"{table}.parquet", part_schema(table), compression="lz4"
+                path, schema, compression="none", **parquet_encoding(schema)
             )
         self._writers[table].write_table(rows)
 

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from roundline.errors import StoreError
 from roundline.readers.contract import DENSE_IDS, Diagnostic, SourceFacts
+from roundline.store.encoding import parquet_encoding
 from roundline.store.manifest import MANIFEST
 from roundline.store.ranks import Rank, process_offsets
 from roundline.store.schemas import SORT_KEYS, TABLES
@@ -180,7 +182,8 @@ def _events(table: str, parts: Sequence[Part]) -> str | None:
             else " LEFT JOIN host_rank AS r ON r.process_id = e.process_id"
         )
     selected = ", ".join(f"{value} AS {identifier(name)}" for name, value in columns.items())
-    order = ", ".join(f"{identifier(key)} NULLS FIRST" for key in SORT_KEYS[table])
+    keys = dict.fromkeys((*SORT_KEYS[table], *fields))  # a total order: same input, same bytes
+    order = ", ".join(f"{identifier(key)} NULLS FIRST" for key in keys)
     return f"SELECT {selected} FROM ({events}) AS e{joins} ORDER BY {order}"
 
 
@@ -229,11 +232,15 @@ def _write(
         for batch in connection.sql(select).to_arrow_reader(_BATCH):
             columns = {name: batch.column(name) for name in batch.schema.names}
             if id_ is not None:
-                columns[id_] = pa.array(range(rows, rows + batch.num_rows), pa.int64())
+                columns[id_] = _numbered(rows, batch.num_rows)
             arrays = [columns[field.name].cast(field.type) for field in schema]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), _ROW_GROUP)
             rows += batch.num_rows
     return rows
+
+
+def _numbered(first: int, count: int) -> pa.Array:
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=first - 1)
 
 
 def _write_rows(folder: Path, table: str, rows: Any) -> int:
@@ -250,8 +257,11 @@ def _sortable(value: Any) -> tuple[bool, Any]:
 
 @contextmanager
 def _parquet(folder: Path, table: str) -> Iterator[pq.ParquetWriter]:
-    path = folder / f"{table}.parquet"
-    with pq.ParquetWriter(path, TABLES[table], compression="zstd", compression_level=1) as writer:
+    path, schema = folder / f"{table}.parquet", TABLES[table]
+    encoding = parquet_encoding(schema)
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=1, **encoding
+    ) as writer:
         yield writer
 
 
