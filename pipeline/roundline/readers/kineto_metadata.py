@@ -26,6 +26,7 @@ _LABEL: Final = re.compile(r"\s*\[([^\]]+)\]\s*(.*)")
 _LABEL_PART: Final = re.compile(r"([A-Z]+)[-_]?(\d+)", re.IGNORECASE)
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_ ]?(\d+)", re.IGNORECASE)
 _TENSOR_PARALLEL: Final = re.compile(r"(?<![a-z])tp[-_]?(\d+)", re.IGNORECASE)
+_WORKER: Final = re.compile(r"(?<![a-z])worker[-_]?(\d{1,5})(?!\d)", re.IGNORECASE)
 _PIPELINE: Final = re.compile(r"(?<![a-z])pp[-_]?0*[1-9]", re.IGNORECASE)
 
 
@@ -77,7 +78,7 @@ def _pid(pid: int | str | None) -> int | None:
     return pid
 
 
-def parse_metadata(head: bytes, tail: bytes, expected: bool) -> Metadata:
+def parse_metadata(head: bytes, tail: bytes, *, expected: bool) -> Metadata:
     """Metadata from the text before and after the events."""
     keys, damaged = _keys(head, tail) if expected else ({}, False)
     info = keys.get("distributedInfo")
@@ -88,8 +89,8 @@ def parse_metadata(head: bytes, tail: bytes, expected: bool) -> Metadata:
     return Metadata(
         schema_version=None if version is None else str(version),
         base_ns=_integer(keys.get("baseTimeNanoseconds")),
-        rank=_integer(info.get("rank")),
-        world_size=_integer(info.get("world_size")),
+        rank=_natural(info.get("rank")),
+        world_size=_natural(info.get("world_size")) or None,
         device_properties=tuple(p for p in properties if isinstance(p, dict)),
         rocm="roctracer_version" in keys or "hip_runtime_version" in keys,
         damaged=damaged,
@@ -135,6 +136,11 @@ def _integer(value: Any) -> int | None:
         return None
 
 
+def _natural(value: Any) -> int | None:
+    number = _integer(value)
+    return number if number is not None and 0 <= number < 1 << 31 else None
+
+
 def processes_of(path: Path, metadata: Metadata, processes: Processes) -> tuple[ProcessFacts, ...]:
     """One process per file, or one per label of a merged file."""
     labels = processes.labels or {None: 0}
@@ -172,11 +178,15 @@ def _label_rank(label: str | None) -> int | None:
 
 
 def rank_of_file_name(name: str) -> int | None:
-    """Rank from `…-TP-1-DECODE…`, `…rank1…`, `…-rank-1.gz`, `dp0_pp0_tp1_…_rank1…`."""
+    """Rank from `…-TP-1-DECODE…`, `…rank1…`, `…-rank-1.gz`, `dp0_pp0_tp1_…_rank1…`, `worker1…`.
+
+    With pipeline stages the tensor-parallel number alone names no rank.
+    """
     if match := _RANK.search(name):
         return int(match[1])
-    match = _TENSOR_PARALLEL.search(name)
-    return int(match[1]) if match and not _PIPELINE.search(name) else None
+    if (match := _TENSOR_PARALLEL.search(name)) and not _PIPELINE.search(name):
+        return int(match[1])
+    return int(match[1]) if (match := _WORKER.search(name)) else None
 
 
 def devices_of(
@@ -217,9 +227,9 @@ def _properties(metadata: Metadata, device: int, *, merged: bool) -> tuple[dict[
 
 def _sm_count(properties: dict[str, Any]) -> int | None:
     """`numSms`; torch 2.13's Python writer puts it under a wrong key instead."""
-    count = _integer(properties.get("numSms"))
+    count = _natural(properties.get("numSms"))
     if count is None:
-        count = _integer(properties.get("maxThreadsPerMultiprocessor"))
+        count = _natural(properties.get("maxThreadsPerMultiprocessor"))
         count = count if count is not None and count < 1024 else None
     return count
 

@@ -8,8 +8,8 @@ from typing import Final
 
 _LIMIT_BYTES: Final = 1 << 18
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
-_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
-_STRING_OR_CONTROL: Final = re.compile(_STRING, re.DOTALL)
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_ANY_STRING: Final = re.compile(_STRING, re.DOTALL)
 _STRING_OR_WORD: Final = re.compile(
     _STRING + rb"|-?\b(?:nan|inf|infinity)\b", re.DOTALL | re.IGNORECASE
 )
@@ -22,7 +22,7 @@ _VALUE: Final = re.compile(
     rb'("[\w .%()/-]{1,64}"\s*:\s*")(.*?)("\s*(?=,\s*"[\w .%()/-]{1,64}"\s*:|\}))', re.DOTALL
 )
 _QUOTE: Final = re.compile(rb'\\.|"', re.DOTALL)
-_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_STRUCTURE: Final = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _CATEGORY: Final = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,64})"')
 
 
@@ -68,7 +68,7 @@ def _escaped_control(event: bytes) -> bytes:
     def inside(string: re.Match[bytes]) -> bytes:
         return _CONTROL.sub(escape, string[0])
 
-    return _STRING_OR_CONTROL.sub(inside, event)
+    return _ANY_STRING.sub(inside, event)
 
 
 def _valid_escapes(event: bytes) -> bytes:

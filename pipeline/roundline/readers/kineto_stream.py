@@ -9,98 +9,33 @@ as lost.
 from __future__ import annotations
 
 import re
-import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from roundline.errors import SourceError
-from roundline.readers.contract import Progress
 from roundline.readers.kineto_repair import category_of, end_of_object, repaired
 
 Event = TypeVar("Event")
 Decode = Callable[[bytes], "list[Event] | None"]
 
-PIECE_BYTES: Final = 1 << 20
 CHUNK_BYTES: Final = 2 << 20
-LIMIT_BYTES: Final = 64 << 20  # of one event, and of the text before or after the events
+LIMIT_BYTES: Final = 32 << 20  # of one event, and of the text before or after the events
 
-_MAGIC: Final = {
-    b"\x28\xb5\x2f\xfd": "zstd-compressed: decompress it with `zstd -d`",
-    b"\xfd7zXZ": "xz-compressed: decompress it with `xz -d`",
-    b"BZh": "bzip2-compressed: decompress it with `bzip2 -d`",
-    b"PK\x03\x04": "a zip archive: unpack it",
-    b"\xff\xfe": "UTF-16 text: convert it to UTF-8",
-    b"\xfe\xff": "UTF-16 text: convert it to UTF-8",
-}
-_GZIP: Final = b"\x1f\x8b"
 _BLANK: Final = b" \t\r\n"
 _BOUNDARY: Final = re.compile(rb"\}\s*(?:,\s*)*\{")
 _COMMA_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)+$")
 _BRACE_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)*$")
 _ARRAY_END: Final = re.compile(rb"\}\s*(?:,\s*)*\](?=\s*(?:,|\}|$))")
 _ONLY_END: Final = re.compile(rb"\s*(?:,\s*)*\]")
+_EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SECOND_HEAD: Final = re.compile(rb'"traceEvents"\s*:\s*\[|"schemaVersion"\s*:\s*\d+\s*,')
+_EVENT_START: Final = re.compile(rb'\{\s*"(?:ph|name|cat)"\s*:')
 _ATTEMPTS: Final = 64
 _STEPS: Final = 4096
-
-
-class Pieces:
-    """The decompressed bytes of a file; `damage` says why they ended before their time."""
-
-    def __init__(self, path: Path, progress: Progress | None) -> None:
-        self.damage: str | None = None
-        self._path = path
-        self._progress = progress
-        self._size = path.stat().st_size
-
-    def __iter__(self) -> Iterator[bytes]:
-        with self._path.open("rb") as file:
-            magic = file.read(6)
-            file.seek(0)
-            for prefix, what in _MAGIC.items():
-                if magic.startswith(prefix):
-                    raise SourceError(f"{self._path} is {what}, then read it again")
-            yield from self._members(file) if magic.startswith(_GZIP) else self._plain(file)
-
-    def _read(self, file: BinaryIO) -> bytes:
-        data = file.read(PIECE_BYTES >> 2)
-        if self._progress is not None:
-            self._progress(file.tell(), self._size)
-        return data
-
-    def _plain(self, file: BinaryIO) -> Iterator[bytes]:
-        while data := self._read(file):
-            yield data
-
-    def _members(self, file: BinaryIO) -> Iterator[bytes]:
-        """Every gzip member, with padding between and garbage after them passed over."""
-        data = b""
-        while data := data.lstrip(b"\0") or self._read(file):
-            if not (stripped := data.lstrip(b"\0")):
-                continue
-            data = stripped if len(stripped) > 1 else stripped + self._read(file)
-            if not data.startswith(_GZIP):
-                return
-            data = yield from self._member(file, data)
-
-    def _member(self, file: BinaryIO, data: bytes) -> Iterator[bytes]:
-        inflater = zlib.decompressobj(wbits=31)
-        try:
-            while not inflater.eof:
-                data = data or self._read(file)
-                if not data:
-                    yield inflater.flush()
-                    self.damage = "the gzip stream ends before its trailer"
-                    return b""
-                yield inflater.decompress(data, PIECE_BYTES)
-                data = inflater.unconsumed_tail
-        except zlib.error as error:
-            self.damage = f"the gzip stream is damaged ({error})"
-            return b""
-        return inflater.unused_data
 
 
 @dataclass
@@ -126,7 +61,6 @@ class EventStream(Generic[Event]):
     ) -> None:
         self.losses = Losses()
         self.ended = False
-        self.cut_short = False
         self.tail = b""
         self._path = path
         self._text = text
@@ -135,18 +69,15 @@ class EventStream(Generic[Event]):
         self._decode = decode
 
     def __iter__(self) -> Iterator[list[Event]]:
-        wanted = CHUNK_BYTES
-        while not self.ended:
+        wanted, more = CHUNK_BYTES, True
+        while more and not self.ended:
             more = self._fill(wanted)
-            if not more:
-                yield from self._consume(len(self._text), final=True)
-                break
-            cut = _last_boundary(self._text)
             before = len(self._text)
-            if cut:
-                yield from self._consume(cut, final=False)
+            yield from self._consume(_last_boundary(self._text), final=False)
             wanted = CHUNK_BYTES if len(self._text) < before else 2 * before
             self._refuse_endless(len(self._text))
+        if not self.ended:
+            yield from self._consume(len(self._text), final=True)
         self._read_tail()
 
     def _fill(self, wanted: int) -> bool:
@@ -165,17 +96,17 @@ class EventStream(Generic[Event]):
     def _consume(self, end: int, *, final: bool) -> Iterator[list[Event]]:
         text = self._text
         start = len(text) - len(text.lstrip(_BLANK + b","))
-        events = self._decode(text[start:end]) if start < end else []
+        if start >= end:
+            return
+        events = self._decode(text[start:end])
         if events is not None:
             yield events
             used = end
-            self.cut_short = final
         else:
             recovery = _Recovery(self._path, text[:end], self._offset, self._decode, self.losses)
             yield recovery.run(start, final=final)
             used = recovery.used
             self.ended = recovery.ended
-            self.cut_short = final and not self.ended
         self._text = text[used:]
         self._offset += used
 
@@ -194,6 +125,15 @@ class EventStream(Generic[Event]):
                 size += len(piece)
         self.tail = b"".join(parts).rstrip(b"\0")
         self._text = b""
+        if self.ended and (match := _EVENTS_KEY.search(self.tail)):
+            raise _second_trace(self._path, self._offset + match.start())
+
+
+def _second_trace(path: Path, offset: int) -> SourceError:
+    return SourceError(
+        f"{path}: interleaved writers: a second trace begins near byte {offset};"
+        " give every rank a file of its own"
+    )
 
 
 def _last_boundary(text: bytes) -> int:
@@ -254,28 +194,27 @@ class _Recovery(Generic[Event]):
             self._bisect(middle, last)
 
     def _leaf(self, index: int) -> None:
-        start, end = self._starts[index], self._ends[index]
-        leaf = self._text[start:end]
-        self._refuse_second_head(leaf, start)
-        found = self._array_end(leaf, start) or self._mended(leaf, start) or self._nested(start)
-        if not found:
-            self._lose(leaf, start, end)
+        start = self._starts[index]
+        leaf = self._text[start : self._ends[index]]
+        ends = list(islice(_ARRAY_END.finditer(leaf), _ATTEMPTS))
+        if self._array_end(leaf, start, ends):
+            return
+        if match := _SECOND_HEAD.search(leaf, 0, ends[0].start() if ends else len(leaf)):
+            raise _second_trace(self._path, self._offset + start + match.start())
+        if self._mended_end(leaf, start, ends) or self._mended(leaf, start) or self._nested(index):
+            return
+        self._lose(index)
 
-    def _refuse_second_head(self, leaf: bytes, start: int) -> None:
-        if match := _SECOND_HEAD.search(leaf):
-            raise SourceError(
-                f"{self._path}: interleaved writers: a second trace begins near byte"
-                f" {self._offset + start + match.start()}; give every rank a file of its own"
-            )
-
-    def _array_end(self, leaf: bytes, start: int) -> bool:
+    def _array_end(self, leaf: bytes, start: int, ends: list[re.Match[bytes]]) -> bool:
         if match := _ONLY_END.match(leaf):
             return self._end_at(start + match.end(), [])
-        ends = [match for match, _ in zip(_ARRAY_END.finditer(leaf), range(_ATTEMPTS))]
         for match in ends:
             events = self._decode(leaf[: match.start() + 1])
             if events is not None:
                 return self._end_at(start + match.end(), events)
+        return False
+
+    def _mended_end(self, leaf: bytes, start: int, ends: list[re.Match[bytes]]) -> bool:
         for match in ends:
             if self._mended(leaf[: match.start() + 1], start):
                 return self._end_at(start + match.end(), [])
@@ -297,8 +236,9 @@ class _Recovery(Generic[Event]):
                 return True
         return False
 
-    def _nested(self, start: int) -> bool:
+    def _nested(self, index: int) -> bool:
         """An event that holds `},{` itself: its end is where its braces balance."""
+        start = self._starts[index]
         end = end_of_object(self._text, start)
         events = self._decode(self._text[start:end]) if end else None
         if events is None:
@@ -306,18 +246,38 @@ class _Recovery(Generic[Event]):
         self._events += events
         self._resume = end
         if match := _ONLY_END.match(self._text, end):
-            self._end_at(match.end(), [])
+            return self._end_at(match.end(), [])
+        following = bisect_left(self._ends, end)
+        rest = self._text[end : self._ends[following]]
+        if rest.strip(_BLANK + b",\0"):
+            self._count_lost(rest, end)
         return True
 
-    def _lose(self, leaf: bytes, start: int, end: int) -> None:
-        follows = b'"ph"' in self._text[end:]
-        if not follows and not self._final:
-            self._stopped = True
-            self.used = start  # the event goes on beyond this buffer
-        elif not follows and not leaf.rstrip(_BLANK + b"\0").endswith(b"}"):
-            self._stopped = True  # the writer died here
-            self.used = start
-        else:
-            category = category_of(leaf)
-            self._losses.lost[category] = self._losses.lost.get(category, 0) + 1
-            self._losses.note(self._offset + start, "not an event")
+    def _lose(self, index: int) -> None:
+        start, end = self._starts[index], self._ends[index]
+        leaf = self._text[start:end]
+        if b'"ph"' not in self._text[end:]:
+            closed = self._final and _ARRAY_END.search(leaf)
+            if not closed:
+                self._stopped = True  # cut by the end of this buffer, or of the file
+                self.used = start
+                return
+            self._end_at(start + closed.end(), [])
+            leaf = leaf[: closed.start() + 1]
+        if not self._rescue_suffix(leaf, start):
+            self._count_lost(leaf, start)
+
+    def _rescue_suffix(self, leaf: bytes, start: int) -> bool:
+        """A torn event may run into a whole one."""
+        for match in islice(_EVENT_START.finditer(leaf, 1), _ATTEMPTS):
+            events = self._decode(leaf[match.start() :])
+            if events is not None:
+                self._count_lost(leaf[: match.start()], start)
+                self._events += events
+                return True
+        return False
+
+    def _count_lost(self, text: bytes, start: int) -> None:
+        category = category_of(text)
+        self._losses.lost[category] = self._losses.lost.get(category, 0) + 1
+        self._losses.note(self._offset + start, "text that is no event")
