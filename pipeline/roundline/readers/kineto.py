@@ -46,19 +46,18 @@ def read_kineto(
     """
     pieces = Pieces(path, progress)
     opening = _open(path, iter(pieces))
-    decoder = EventDecoder(lines=opening.layout == "lines")
-    stream: EventStream[Event | None] = EventStream(
+    tables = TableWriter(sink, with_python=options.with_python)
+    decoder = EventDecoder(tables.kinds, lines=opening.layout == "lines")
+    stream: EventStream[Event] = EventStream(
         path, opening.body, opening.offset, opening.rest, decoder
     )
-    tables = TableWriter(sink, with_python=options.with_python)
     for events in stream:
         tables.add(events)
     truncated = _truncation(opening.layout, stream, pieces)
-    if truncated and not options.allow_truncated:
-        raise TruncatedSourceError(
-            f"{path} is truncated after {tables.tally.events} complete events: {truncated};"
-            " --allow-truncated keeps them"
-        )
+    if truncated:
+        truncated = f"truncated after {decoder.seen} complete events: {truncated}"
+        if not options.allow_truncated:
+            raise TruncatedSourceError(f"{path} is {truncated}; --allow-truncated keeps them")
     _refuse_lost_gpu_events(path, stream.losses, options)
     tail = b"}" if truncated else stream.tail
     metadata = parse_metadata(opening.head, tail, expected=opening.layout == "object")
@@ -85,7 +84,7 @@ def _facts(
     )
 
 
-def _truncation(layout: str, stream: EventStream[Event | None], pieces: Pieces) -> str | None:
+def _truncation(layout: str, stream: EventStream[Event], pieces: Pieces) -> str | None:
     """Why the events are not complete; the end of a list or of lines is not required."""
     if stream.ended:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -58,9 +58,13 @@ class EventDecoder:
 
     Times are doubles as long as these tell nanoseconds apart (traces with a base). The first
     span with larger fractional times (19 digits, torch 2.3) switches to decimals for good.
+    Only events with a duration (`ph` X) whose category `kinds` maps to something are kept;
+    `seen` counts all.
     """
 
-    def __init__(self, *, lines: bool = False) -> None:
+    def __init__(self, kinds: Mapping[str, str | None], *, lines: bool = False) -> None:
+        self.seen = 0
+        self._kinds = kinds
         self._lines = lines
         self._exact = False
         self._unpadded: bool | None = None
@@ -71,8 +75,8 @@ class EventDecoder:
         self._array = msgspec.json.Decoder(list[Event | None], float_hook=hook)
         self._line = msgspec.json.Decoder(Event | None, float_hook=hook)
 
-    def __call__(self, span: bytes) -> list[Event | None] | None:
-        """The events of a span; None when it is malformed."""
+    def __call__(self, span: bytes | memoryview) -> list[Event] | None:
+        """The events of a span that are kept; None when it is malformed."""
         try:
             events = self._typed(span)
         except msgspec.ValidationError:
@@ -81,40 +85,49 @@ class EventDecoder:
             return None
         return self._padded(events) if self._exact else events
 
-    def _typed(self, span: bytes) -> list[Event | None]:
+    def _typed(self, span: bytes | memoryview) -> list[Event]:
         events = self._decode(span)
-        if not self._exact and any(
-            type(event.ts) is float and event.ts >= EXACT_US for event in events if event
-        ):
+        kept = self._kept(events)
+        if not self._exact and any(type(e.ts) is float and e.ts >= EXACT_US for e in kept):
             self._exact = True
             self._set_decoders(Decimal)
-            events = self._decode(span)
-        return events
+            kept = self._kept(self._decode(span))
+        self.seen += len(events)
+        return kept
 
-    def _decode(self, span: bytes) -> list[Event | None]:
+    def _kept(self, events: Iterable[Event | None]) -> list[Event]:
+        kinds = self._kinds
+        return [e for e in events if e is not None and kinds[e.cat] and e.ph == "X"]
+
+    def _decode(self, span: bytes | memoryview) -> list[Event | None]:
         if self._lines:
             return self._line.decode_lines(span)
-        return self._array.decode(b"[%b]" % span)
+        return self._array.decode(_as_list(span))
 
-    def _untyped(self, span: bytes) -> list[Event | None] | None:
+    def _untyped(self, span: bytes | memoryview) -> list[Event] | None:
         """Values of unexpected types become NULL instead of losing their event."""
         try:
-            values = (
-                self._any.decode_lines(span) if self._lines else self._any.decode(b"[%b]" % span)
-            )
+            if self._lines:
+                values = self._any.decode_lines(span)
+            else:
+                values = self._any.decode(_as_list(span))
         except _FAULTS:
             return None
-        return [_event(value) for value in values]
+        self.seen += len(values)
+        return self._kept(map(_event, values))
 
-    def _padded(self, events: list[Event | None]) -> list[Event | None]:
+    def _padded(self, events: list[Event]) -> list[Event]:
         """Nightlies of March 2024 wrote 7 ns as `.7`; give such fractions their zeros back."""
         if self._unpadded is None:
-            self._unpadded = is_unpadded([event.ts for event in events if event])
+            self._unpadded = is_unpadded([event.ts for event in events])
         if self._unpadded:
             for event in events:
-                if event is not None:
-                    event.ts, event.dur = _with_zeros(event.ts), _with_zeros(event.dur)
+                event.ts, event.dur = _with_zeros(event.ts), _with_zeros(event.dur)
         return events
+
+
+def _as_list(span: bytes | memoryview) -> bytes:
+    return b"".join((b"[", span, b"]"))
 
 
 def is_unpadded(times: Sequence[Any]) -> bool:

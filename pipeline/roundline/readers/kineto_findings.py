@@ -54,8 +54,7 @@ def diagnostics(
 ) -> Iterator[Diagnostic]:
     """Everything odd, by stable code."""
     if truncated:
-        text = f"{truncated}; {tally.events} complete events were kept"
-        yield Diagnostic("truncated", "warning", 1, text)
+        yield Diagnostic("truncated", "warning", 1, truncated)
     if losses.first_offset is not None:
         yield _malformed(losses)
     if metadata.damaged:

@@ -20,9 +20,9 @@ from roundline.errors import SourceError
 from roundline.readers.kineto_repair import category_of, end_of_object, repaired
 
 Event = TypeVar("Event")
-Decode = Callable[[bytes], "list[Event] | None"]
+Decode = Callable[["bytes | memoryview"], "list[Event] | None"]
 
-CHUNK_BYTES: Final = 2 << 20
+CHUNK_BYTES: Final = 1 << 20
 LIMIT_BYTES: Final = 32 << 20  # of one event, and of the text before or after the events
 
 _BLANK: Final = b" \t\r\n"
@@ -98,7 +98,7 @@ class EventStream(Generic[Event]):
         start = len(text) - len(text.lstrip(_BLANK + b","))
         if start >= end:
             return
-        events = self._decode(text[start:end])
+        events = self._decode(memoryview(text)[start:end])
         if events is not None:
             yield events
             used = end

@@ -62,7 +62,6 @@ def kind_of(category: str) -> str | None:
 class Tally:
     """What was counted while rows were written."""
 
-    events: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     devices: set[tuple[int, int]] = field(default_factory=set)
     first_ns: int | None = None
@@ -97,16 +96,13 @@ class TableWriter:
         self._api_names = Cache(api_name)
         self._copy_kinds = Cache(copy_kind)
         skipped = None if with_python else "python_function"
-        self._kinds = Cache(lambda cat: None if (kind := kind_of(cat)) == skipped else kind)
+        self.kinds = Cache(lambda cat: None if (kind := kind_of(cat)) == skipped else kind)
 
-    def add(self, events: Sequence[Event | None]) -> None:
-        """Write the rows of a span of events."""
-        self.tally.events += len(events)
-        kinds = self._kinds
+    def add(self, events: Sequence[Event]) -> None:
+        """Write the rows of a span of events, all of which are of some kind."""
         groups: dict[str, list[Event]] = {}
         for event in events:
-            if event is not None and (kind := kinds[event.cat]) and event.ph == "X":
-                groups.setdefault(kind, []).append(event)
+            groups.setdefault(self.kinds[event.cat], []).append(event)
         for kind, group in groups.items():
             self._write(kind, group)
 
