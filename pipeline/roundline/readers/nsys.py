@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
+from roundline.errors import SourceError
 from roundline.readers.contract import (
     DeviceFacts,
     Diagnostic,
@@ -14,7 +17,8 @@ from roundline.readers.contract import (
     SourceFacts,
     State,
 )
-from roundline.readers.nsys_events import Counts, EventReader, count_diagnostics
+from roundline.readers.nsys_counts import Counts
+from roundline.readers.nsys_events import PID_MASK, EventReader
 from roundline.readers.nsys_export import (
     NVTX,
     Export,
@@ -34,18 +38,20 @@ def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts
     metadata = read_metadata(export)
     diagnostics = check_schema(export, metadata, lenient=options.lenient)
     events = EventReader(export, metadata, sink)
-    events.read()
+    try:
+        events.read()
+    except pa.ArrowInvalid as error:
+        raise SourceError(
+            f"{export.label}: a value is out of range ({error}): the export is damaged"
+        ) from error
     counts = events.counts
-    processes = tuple(
-        ProcessFacts(number, None if global_pid is None else (global_pid >> 24) & 0xFFFFFF)
-        for global_pid, number in events.processes.numbers.items()
-    )
+    processes = tuple(_processes(export, events))
     devices = tuple(_devices(export, counts, processes))
     diagnostics += [
         *filter_diagnostics(metadata),
-        *tool_diagnostics(export),
-        *count_diagnostics(counts),
-        *_graph_level(metadata, counts),
+        *tool_diagnostics(export, recorded=bool(counts.devices)),
+        *counts.diagnostics({process.process_id: process.pid for process in processes}),
+        *_graph_level(counts),
         *_lost_ranges(export, counts),
     ]
     return SourceFacts(
@@ -58,6 +64,22 @@ def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts
         capabilities=_capabilities(metadata, counts, devices),
         diagnostics=tuple(diagnostics),
     )
+
+
+def _processes(export: Export, events: EventReader) -> Iterator[ProcessFacts]:
+    """Processes as they were met, with the rank that MPI gave them where it was traced."""
+    ranks = {
+        row["globalTid"] & PID_MASK: row["rank"]
+        for row in rows(export, "MPI_RANKS", "globalTid", "rank")
+        if row["globalTid"] is not None
+    }
+    size = max(ranks.values(), default=-1) + 1 or None
+    for global_pid, number in events.processes.numbers.items():
+        pid = None if global_pid is None else (global_pid >> 24) & 0xFFFFFF
+        if global_pid in ranks:
+            yield ProcessFacts(number, pid, ranks[global_pid], "metadata", size)
+        else:
+            yield ProcessFacts(number, pid)
 
 
 def _devices(
@@ -112,16 +134,19 @@ def _gpu_facts(gpu: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _graph_level(metadata: Metadata, counts: Counts) -> Iterator[Diagnostic]:
+def _graph_level(counts: Counts) -> Iterator[Diagnostic]:
+    """Launches whose kernels are not there: the capture's default hides them in one span."""
     spans = counts.rows.get("graph_spans", 0)
-    hidden = metadata.graph_mode == "Graph" and counts.graph_launches and not counts.graph_nodes
-    if spans or hidden:
+    nodes = counts.graph_nodes + counts.replayed_kernels
+    if spans or (counts.graph_launches and not nodes):
         number = spans or counts.graph_launches
-        yield Diagnostic(
-            "graph_level_trace", "error", number,
+        text = (
             f"graph-level capture: the kernels of {number} graph replays are hidden; record nodes"
-            " with --cuda-graph-trace=node",
-        )  # fmt: skip
+            " with --cuda-graph-trace=node"
+        )
+        if not spans:
+            text += ", or export the report again with nsys 2024.2 or newer for their spans"
+        yield Diagnostic("graph_level_trace", "error", number, text)
 
 
 def _lost_ranges(export: Export, counts: Counts) -> Iterator[Diagnostic]:
@@ -140,7 +165,7 @@ def _capabilities(
     metadata: Metadata, counts: Counts, devices: tuple[DeviceFacts, ...]
 ) -> dict[str, State]:
     named = [device for device in devices if device.name]
-    hidden = bool(counts.rows.get("graph_spans"))
+    hidden = any(_graph_level(counts))
     states: dict[str, State] = {
         "kernels": _state(counts.rows.get("kernels"), partial=hidden),
         "memory_ops": _state(counts.rows.get("memory_ops")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from roundline.readers.contract import Diagnostic, Progress, ReadOptions, Sink, 
 from roundline.readers.nsys import read_export
 
 _BATCH: Final = 65_536
+_EMPTY: Final = 4  # bytes of a file that was opened and never written
 _SUFFIXES: Final = (".parquet", ".arrow")
 
 
@@ -27,18 +29,26 @@ def read_nsys_columnar(
     Raises:
         SourceError: a file of it is damaged.
     """
-    from dataclasses import replace
-
     export = ColumnarExport(path)
     facts = read_export(export, sink, options)
     if progress is not None:
         progress(1, 1)
-    if "PROCESSES" in export.tables():
-        return facts
-    # the exporter writes PROCESSES last: without it the export did not end
-    text = "PROCESSES is missing: the export was interrupted or filtered, tables may be incomplete"
-    lost = Diagnostic("interrupted_export", "error", 1, text)
-    return replace(facts, diagnostics=(*facts.diagnostics, lost))
+    return replace(facts, diagnostics=(*facts.diagnostics, *_interrupted(export, facts)))
+
+
+def _interrupted(export: ColumnarExport, facts: SourceFacts) -> Iterator[Diagnostic]:
+    """An exporter that dies leaves valid files but not all of them; PROCESSES comes last."""
+    if export.empty:
+        names = ", ".join(export.empty[:5])
+        text = f"the export was interrupted: {names} are empty; export again"
+        yield Diagnostic("interrupted_export", "error", len(export.empty), text)
+    elif "PROCESSES" not in export.tables() and not _is_filtered(facts):
+        text = "PROCESSES is missing: the export was interrupted, tables may be incomplete"
+        yield Diagnostic("interrupted_export", "error", 1, text)
+
+
+def _is_filtered(facts: SourceFacts) -> bool:
+    return any(diagnostic.code == "filtered_export" for diagnostic in facts.diagnostics)
 
 
 class ColumnarExport:
@@ -46,11 +56,13 @@ class ColumnarExport:
 
     def __init__(self, path: Path) -> None:
         self.label = str(path)
-        self._files = {
-            file.stem: file
+        files = [
+            file
             for file in sorted(path.iterdir())
-            if file.suffix in _SUFFIXES and file.stat().st_size > 4 and not file.is_symlink()
-        }
+            if file.suffix in _SUFFIXES and not file.is_symlink()
+        ]
+        self._files = {file.stem: file for file in files if file.stat().st_size > _EMPTY}
+        self.empty = [file.name for file in files if file.stat().st_size <= _EMPTY]
 
     @cached_property
     def _schemas(self) -> dict[str, pa.Schema]:

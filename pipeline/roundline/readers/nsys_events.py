@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from roundline.readers.contract import Diagnostic, Sink
+from roundline.readers.contract import Sink
+from roundline.readers.nsys_counts import Counts
 from roundline.readers.nsys_export import (
     GRAPH_TRACE,
     KERNEL,
@@ -19,11 +20,14 @@ from roundline.readers.nsys_export import (
     RUNTIME,
     Export,
     Metadata,
-    rows,
+    resolve,
 )
-from roundline.readers.nsys_names import Names
+from roundline.readers.nsys_names import UNKNOWN, Names
 
-_PID_MASK: Final = -0x1000000  # keeps hardware id, VM id and pid; clears the thread
+_API_VERSION: Final = re.compile(r"_v\d+(?:_pt[sd][sz])?$")
+_DOMAIN_CREATE: Final = 75
+_NO_PROCESS: Final = -0x200000000000000  # 0xFE00… as a signed integer
+PID_MASK: Final = -0x1000000  # keeps hardware id, VM id and pid; clears the thread
 _COPY_KINDS: Final = {
     1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "HtoD", 12: "DtoH", 13: "DtoD",
 }  # fmt: skip
@@ -43,23 +47,6 @@ _NVTX_KINDS: Final = {59: "nvtx_push_pop", 60: "nvtx_start_end", 70: "nvtx_push_
                       71: "nvtx_start_end"}  # fmt: skip
 
 
-@dataclass
-class Counts:
-    """What was met on the way; feeds capabilities and diagnostics."""
-
-    rows: dict[str, int] = field(default_factory=dict)
-    graph_nodes: int = 0
-    graph_launches: int = 0
-    open_ranges: int = 0
-    negative_times: int = 0
-    nvtx_bookkeeping: int = 0
-    devices: set[tuple[int, int]] = field(default_factory=set)
-
-    def add(self, table: str, number: int) -> None:
-        """Count rows of a part."""
-        self.rows[table] = self.rows.get(table, 0) + number
-
-
 class Processes:
     """Global process ids, numbered as they are met."""
 
@@ -68,15 +55,15 @@ class Processes:
 
     def of_global_ids(self, ids: pa.Array) -> pa.Array:
         """Local process ids of global thread or process ids."""
-        pids = pc.bit_wise_and(ids, pa.scalar(_PID_MASK, pa.int64()))
-        for pid in pc.unique(pids).to_pylist():
-            self.number(pid)
-        known = pa.array(list(self.numbers), pa.int64())
-        numbers = pa.array(list(self.numbers.values()), pa.int32())
-        return numbers.take(pc.index_in(pids, value_set=known))
+        pids = pc.bit_wise_and(ids, pa.scalar(PID_MASK, pa.int64()))
+        unique = pc.unique(pids)
+        numbers = pa.array([self.number(pid) for pid in unique.to_pylist()], pa.int32())
+        return numbers.take(pc.index_in(pids, value_set=unique))
 
     def number(self, global_pid: int | None) -> int:
-        """Local process id of one global process id."""
+        """Local process id of a global one; what names no process belongs to the only one."""
+        if global_pid is None or global_pid == _NO_PROCESS:
+            return 0 if len(self.numbers) == 1 else self.numbers.setdefault(None, len(self.numbers))
         return self.numbers.setdefault(global_pid, len(self.numbers))
 
 
@@ -90,23 +77,25 @@ class EventReader:
         self.names = Names()
         self.processes = Processes()
         self.counts = Counts()
+        self._graph_launches: list[pa.Array] = []
 
     def read(self) -> None:
         """Stream all tables, then the names that they refer to."""
+        self._api_calls()
         self._kernels()
         self._memory_ops(MEMCPY, "memcpy")
         self._memory_ops(MEMSET, "memset")
         self._graph_spans()
-        self._api_calls()
         self._ranges()
         self._overheads()
         self.names.write(self._export, self._sink)
+        self.counts.unnamed_kernels = self.names.unnamed
 
     def _kernels(self) -> None:
         name = self._first(KERNEL, "demangledName", "shortName", "mangledName")
         shared = ("staticSharedMemory", "dynamicSharedMemory")
         extra = [*_KERNEL_COLUMNS, *shared, "shortName", *filter(None, [name])]
-        for batch in self._scan(KERNEL, ("start", "end", "globalPid", *_GPU_COLUMNS, *extra)):
+        for batch in self._timed(KERNEL, ("start", "end", "globalPid", *_GPU_COLUMNS, *extra)):
             there = batch.column_names
             columns = self._gpu_columns(batch)
             columns |= {new: batch[old] for old, new in _KERNEL_COLUMNS.items() if old in there}
@@ -114,15 +103,23 @@ class EventReader:
             columns["name_id"] = (
                 self.names.of_kernels(batch[name], short)
                 if name
-                else pa.array([self.names.of_text("unknown")] * batch.num_rows, pa.int32())
+                else pa.array([self.names.of_text(UNKNOWN)] * batch.num_rows, pa.int32())
             )
             if all(column in there for column in shared):
                 columns["shared_memory_bytes"] = pc.add(batch[shared[0]], batch[shared[1]])
+            self._count_replayed(columns)
             self._write("kernels", columns)
+
+    def _count_replayed(self, columns: dict[str, Any]) -> None:
+        """Kernels of a graph launch, told by its correlation where nodes are not named."""
+        if self._graph_launches and "graph_node_id" not in columns:
+            launches = pa.concat_arrays(self._graph_launches)
+            replayed = pc.is_in(columns["correlation_id"], value_set=launches)
+            self.counts.replayed_kernels += pc.sum(replayed).as_py() or 0
 
     def _memory_ops(self, table: str, kind: str) -> None:
         columns = ("start", "end", "globalPid", "bytes", "copyKind", *_GPU_COLUMNS)
-        for batch in self._scan(table, columns):
+        for batch in self._timed(table, columns):
             part = self._gpu_columns(batch)
             part["kind"] = pa.array([kind] * batch.num_rows, pa.string())
             if "bytes" in batch.column_names:
@@ -134,7 +131,7 @@ class EventReader:
 
     def _graph_spans(self) -> None:
         columns = ("start", "end", "globalPid", "graphExecId", *_GPU_COLUMNS)
-        for batch in self._scan(GRAPH_TRACE, columns):
+        for batch in self._timed(GRAPH_TRACE, columns):
             part = self._gpu_columns(batch)
             part.pop("graph_node_id", None)
             if "graphExecId" in batch.column_names:
@@ -144,35 +141,46 @@ class EventReader:
     def _api_calls(self) -> None:
         columns = ("start", "end", "globalTid", "correlationId", "nameId", "eventClass")
         texts: dict[int, str] = {}
-        for batch in self._scan(RUNTIME, columns):
+        for batch in self._timed(RUNTIME, columns):
             if "eventClass" in batch.column_names:
                 # other classes (backtraces) repeat the correlation id of the call itself
                 classes = pc.is_in(batch["eventClass"], value_set=pa.array([0, 1], pa.int64()))
                 batch = batch.filter(pc.fill_null(classes, True))
             part = self._host_columns(batch)
-            part["end_ns"] = self._time(batch, "end")
+            part["end_ns"] = self._forward(part["start_ns"], self._time(batch, "end"))
             part["correlation_id"] = _no_zero(batch, "correlationId")
             part["name"] = self._api_names(batch, texts)
-            launches = pc.match_substring(part["name"], "GraphLaunch")
-            self.counts.graph_launches += pc.sum(launches).as_py() or 0
+            self._note_launches(part)
             self._write("api_calls", part)
+
+    def _note_launches(self, part: dict[str, Any]) -> None:
+        self.counts.add_launches(part["process_id"], part["name"], part["start_ns"])
+        is_graph = pc.match_substring(part["name"], "GraphLaunch")
+        graphs = part["correlation_id"].filter(is_graph)
+        self.counts.graph_launches += len(graphs)
+        if len(graphs):
+            self._graph_launches.append(graphs)
 
     def _api_names(self, batch: pa.Table, texts: dict[int, str]) -> pa.Array:
         if "nameId" not in batch.column_names:
-            return pa.array(["unknown"] * batch.num_rows, pa.string())
+            return pa.array([UNKNOWN] * batch.num_rows, pa.string())
         ids = batch["nameId"].combine_chunks()
-        new = [id_ for id_ in pc.unique(ids).to_pylist() if id_ not in texts]
-        values = self._export.strings([id_ for id_ in new if id_ is not None])
-        texts |= {id_: values.get(id_, "unknown") for id_ in new}
-        known = pa.array(list(texts), pa.int64())
-        names = pa.array(list(texts.values()), pa.string())
-        names = pc.replace_substring_regex(names, r"_v\d+(_pt[sd][sz])?$", "")
-        return names.take(pc.index_in(ids, value_set=known))
+        unique = pc.unique(ids)
+        new = [id_ for id_ in unique.drop_null().to_pylist() if id_ not in texts]
+        values = self._export.strings(new)
+        texts |= {id_: _API_VERSION.sub("", values.get(id_, UNKNOWN)) for id_ in new}
+        names = pa.array([texts.get(id_, UNKNOWN) for id_ in unique.to_pylist()], pa.string())
+        return names.take(pc.index_in(ids, value_set=unique))
 
     def _ranges(self) -> None:
         columns = ("start", "end", "eventType", "text", "textId", "globalTid", "domainId")
         domains = self._domains()
         for batch in self._scan(NVTX, columns):
+            if "start" not in batch.column_names:
+                return
+            if batch["start"].null_count:
+                self.counts.missing_times += batch["start"].null_count
+                batch = batch.filter(batch["start"].is_valid())
             if "eventType" in batch.column_names:
                 kinds = pa.array(list(_NVTX_KINDS), pa.int64())
                 is_range = pc.fill_null(pc.is_in(batch["eventType"], value_set=kinds), False)
@@ -185,42 +193,52 @@ class EventReader:
         self, batch: pa.Table, domains: dict[tuple[int, int], str]
     ) -> dict[str, Any]:
         part = self._host_columns(batch)
-        there = batch.column_names
-        types = batch["eventType"].to_pylist() if "eventType" in there else [59] * batch.num_rows
-        part["kind"] = pa.array([_NVTX_KINDS[t] for t in types], pa.string())
-        part["end_ns"] = self._range_ends(batch)
+        part["kind"] = self._range_kinds(batch)
+        part["end_ns"] = self._range_ends(batch, part["start_ns"])
         part["name_id"] = self._range_names(batch)
-        if domains and "domainId" in there:
+        if domains and "domainId" in batch.column_names:
             processes, ids = part["process_id"].to_pylist(), batch["domainId"].to_pylist()
             part["domain"] = pa.array(
                 [domains.get((p, d)) for p, d in zip(processes, ids, strict=True)], pa.string()
             )
         return part
 
-    def _range_ends(self, batch: pa.Table) -> pa.Array:
+    @staticmethod
+    def _range_kinds(batch: pa.Table) -> pa.Array:
+        if "eventType" not in batch.column_names:
+            return pa.array(["nvtx_push_pop"] * batch.num_rows, pa.string())
+        types = pa.array(list(_NVTX_KINDS), pa.int64())
+        kinds = pa.array(list(_NVTX_KINDS.values()), pa.string())
+        return kinds.take(pc.index_in(batch["eventType"].combine_chunks(), value_set=types))
+
+    def _range_ends(self, batch: pa.Table, starts: pa.Array) -> pa.Array:
         """Ends; a range that was still open ends with the capture or has no end at all."""
         ends = self._time(batch, "end")
         if self._metadata.duration_ns is not None:
             is_open = pc.equal(ends, self._metadata.duration_ns)
             ends = pc.if_else(is_open, pa.scalar(None, pa.int64()), ends)
         self.counts.open_ranges += ends.null_count
-        return ends
+        return self._forward(starts, ends)
 
     def _range_names(self, batch: pa.Table) -> pa.Array:
-        nothing = [None] * batch.num_rows
+        """A registered message by its id, else the inline text, else nothing."""
         there = batch.column_names
-        ids = batch["textId"].to_pylist() if "textId" in there else nothing
-        texts = batch["text"].to_pylist() if "text" in there else nothing
-        numbers = [
-            self.names.of_id(id_) if id_ is not None else self.names.of_text(text or "")
-            for id_, text in zip(ids, texts, strict=True)
-        ]
-        return pa.array(numbers, pa.int32())
+        numbers = pa.nulls(batch.num_rows, pa.int32())
+        if "textId" in there:
+            numbers = self.names.of_ids(batch["textId"])
+        if "text" in there and numbers.null_count:
+            numbers = pc.coalesce(numbers, self.names.of_texts(batch["text"]))
+        return numbers.fill_null(self.names.of_text("")) if numbers.null_count else numbers
 
     def _domains(self) -> dict[tuple[int, int], str]:
         """Domain names by (process, domain): rows of type 75, numbered anew in each process."""
-        found = rows(self._export, NVTX, "eventType", "globalTid", "domainId", "text", "textId")
-        created = [row for row in found if row["eventType"] == 75]
+        columns = ("eventType", "globalTid", "domainId", "text", "textId")
+        created = [
+            {**dict.fromkeys(columns), **row}
+            for batch in self._scan(NVTX, columns)
+            if "eventType" in batch.column_names
+            for row in batch.filter(pc.equal(batch["eventType"], _DOMAIN_CREATE)).to_pylist()
+        ]
         values = self._export.strings([r["textId"] for r in created if r["textId"] is not None])
         return {
             (self.processes.number(_pid(row["globalTid"])), row["domainId"]):
@@ -229,33 +247,50 @@ class EventReader:
         }  # fmt: skip
 
     def _overheads(self) -> None:
-        for batch in self._scan("PROFILER_OVERHEAD", ("start", "end", "globalTid", "nameId")):
+        for batch in self._timed("PROFILER_OVERHEAD", ("start", "end", "globalTid", "nameId")):
             part = self._host_columns(batch)
-            part["end_ns"] = self._time(batch, "end")
+            part["end_ns"] = self._forward(part["start_ns"], self._time(batch, "end"))
             part["kind"] = self._api_names(batch, {})
             self._write("overheads", part)
         columns = ("start", "end", "globalTid", "globalPid", "overheadKind", "overheadType")
-        for batch in self._scan("CUPTI_ACTIVITY_KIND_OVERHEAD", columns):
+        for batch in self._timed("CUPTI_ACTIVITY_KIND_OVERHEAD", columns):
             kind = next((c for c in columns[4:] if c in batch.column_names), None)
             codes = batch[kind].to_pylist() if kind else [None] * batch.num_rows
             kinds = [_OVERHEADS.get(code or 0, "Profiler") for code in codes]
             part = self._host_columns(batch)
-            part["end_ns"] = self._time(batch, "end")
+            part["end_ns"] = self._forward(part["start_ns"], self._time(batch, "end"))
             part["kind"] = pa.array(kinds, pa.string())
             self._write("overheads", part)
 
     def _scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-        there = [c for c in dict.fromkeys(columns) if c in self._export.columns(table)]
-        if "start" in there:
-            yield from self._export.scan(table, there)
+        """Batches of the columns that exist; nothing when the table is missing."""
+        name = resolve(self._export, table)
+        there = [c for c in dict.fromkeys(columns) if c in self._export.columns(name)]
+        if there:
+            yield from self._export.scan(name, there)
+
+    def _timed(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """As `_scan`, without rows that lack a start or an end; no event is without them."""
+        for batch in self._scan(table, columns):
+            if not {"start", "end"} <= set(batch.column_names):
+                self.counts.missing_times += batch.num_rows
+                continue
+            kept = batch
+            if batch["start"].null_count or batch["end"].null_count:
+                kept = batch.filter(pc.and_(batch["start"].is_valid(), batch["end"].is_valid()))
+                self.counts.missing_times += batch.num_rows - kept.num_rows
+            if kept.num_rows:
+                yield kept
 
     def _first(self, table: str, *columns: str) -> str | None:
-        return next((c for c in columns if c in self._export.columns(table)), None)
+        there = self._export.columns(resolve(self._export, table))
+        return next((c for c in columns if c in there), None)
 
     def _gpu_columns(self, batch: pa.Table) -> dict[str, Any]:
+        starts = self._time(batch, "start")
         part: dict[str, Any] = {
-            "start_ns": self._time(batch, "start"),
-            "end_ns": self._time(batch, "end"),
+            "start_ns": starts,
+            "end_ns": self._forward(starts, self._time(batch, "end")),
             "process_id": self._process(batch, "globalPid"),
         }
         for old, new in _GPU_COLUMNS.items():
@@ -264,8 +299,7 @@ class EventReader:
                 part[new] = batch[old] if keep_zero else _no_zero(batch, old)
         part.setdefault("device_id", pa.array([0] * batch.num_rows, pa.int64()))
         part["device_id"] = pc.fill_null(part["device_id"], 0)
-        pairs = pa.table({"p": part["process_id"], "d": part["device_id"]}).group_by(["p", "d"])
-        self.counts.devices |= {(r["p"], r["d"]) for r in pairs.aggregate([]).to_pylist()}
+        self.counts.add_gpu_events(part["process_id"], part["device_id"], part["end_ns"])
         if "graph_node_id" in part:
             self.counts.graph_nodes += batch.num_rows - part["graph_node_id"].null_count
         return part
@@ -293,6 +327,14 @@ class EventReader:
         times = batch[column].combine_chunks()
         return pc.subtract(times, self._metadata.shift_ns) if self._metadata.shift_ns else times
 
+    def _forward(self, starts: pa.Array, ends: pa.Array) -> pa.Array:
+        """Ends that are not before their starts, as the vendor's own tools read them."""
+        backward = pc.sum(pc.less(ends, starts)).as_py() or 0
+        self.counts.backward_times += backward
+        if not backward:
+            return ends
+        return pc.if_else(pc.fill_null(pc.less(ends, starts), False), starts, ends)
+
     def _write(self, table: str, columns: dict[str, Any]) -> None:
         part = pa.table(columns)
         if "start_ns" in columns:
@@ -311,16 +353,4 @@ def _no_zero(batch: pa.Table, column: str) -> pa.Array:
 
 
 def _pid(global_tid: int | None) -> int | None:
-    return None if global_tid is None else global_tid & _PID_MASK
-
-
-def count_diagnostics(counts: Counts) -> list[Diagnostic]:
-    """Diagnostics that follow from what was met."""
-    found = []
-    if counts.open_ranges:
-        text = "ranges were still open when the capture ended; they have no end"
-        found.append(Diagnostic("open_ranges", "info", counts.open_ranges, text))
-    if counts.negative_times:
-        text = "events start before the capture's zero (warm-up); they are kept"
-        found.append(Diagnostic("invalid_time", "info", counts.negative_times, text))
-    return found
+    return None if global_tid is None else global_tid & PID_MASK

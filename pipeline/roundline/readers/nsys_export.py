@@ -108,10 +108,16 @@ def rows(export: Export, table: str, *columns: str) -> list[dict[str, Any]]:
     return [{**missing, **row} for batch in export.scan(table, there) for row in batch.to_pylist()]
 
 
-def count(export: Export, table: str) -> int:
-    """Rows of a table; 0 when it is missing."""
-    columns = sorted(export.columns(table))[:1]
-    return sum(batch.num_rows for batch in export.scan(table, columns)) if columns else 0
+def resolve(export: Export, table: str) -> str:
+    """The table of that name, or its newest numbered successor (`NVTX_EVENTS_V2`)."""
+    if table in export.tables():
+        return table
+    successors = [
+        (int(match[1]), name)
+        for name in export.tables()
+        if (match := re.fullmatch(rf"{re.escape(table)}_V(\d+)", name))
+    ]
+    return max(successors)[1] if successors else table
 
 
 def _single(export: Export, table: str, column: str) -> int | None:
@@ -135,17 +141,25 @@ _DIAGNOSTIC_TEXTS: Final[tuple[tuple[str, str, Severity], ...]] = (
     (r"will likely be truncated", "truncated", "warning"),
     (r"CUDA driver version .* is not supported", "dropped_records", "warning"),
     (r"CUDA profiling might have not been started correctly", "no_gpu_activity", "warning"),
+    (r"No CUDA events collected", "no_gpu_activity", "info"),
+    (r"CUDA hardware tracing is not supported", "dropped_records", "info"),
+    (r"NVTX profiling might have not been started correctly", "ranges_lost", "info"),
     (r"NVTX payload extension is incompatible", "ranges_lost", "warning"),
 )  # fmt: skip
 
 
-def tool_diagnostics(export: Export) -> list[Diagnostic]:
-    """What the profiler itself reported, by text: its own severities are not reliable."""
+def tool_diagnostics(export: Export, *, recorded: bool) -> list[Diagnostic]:
+    """What the profiler itself reported, by text: its own severities are not reliable.
+
+    A side process without GPU activity is no fault of a capture in which others were `recorded`.
+    """
     found: dict[tuple[str, Severity], list[str]] = {}
     for row in rows(export, "DIAGNOSTIC_EVENT", "text"):
         text = str(row["text"] or "")
         for pattern, code, severity in _DIAGNOSTIC_TEXTS:
             if re.search(pattern, text):
+                if recorded and code == "no_gpu_activity":
+                    code, severity = "dropped_records", "info"
                 found.setdefault((code, severity), []).append(" ".join(text.split())[:300])
                 break
     return [

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from roundline.readers.contract import Sink
 from roundline.readers.nsys_export import Export
+
+UNKNOWN: Final = "unknown"
 
 
 class Names:
@@ -18,9 +21,12 @@ class Names:
         self._ids: dict[int, int] = {}
         self._texts: dict[str, int] = {}
         self._short: dict[int, int] = {}
+        self._kernels: set[int] = set()
+        self.unnamed = 0
 
     def of_kernels(self, names: pa.ChunkedArray, shorts: pa.ChunkedArray | None) -> pa.Array:
         """Local name ids of kernels, from string ids; a short name belongs to its full name."""
+        self._kernels.update(id_ for id_ in pc.unique(names).to_pylist() if id_ is not None)
         if shorts is not None:
             pairs = (
                 pa.table({"name": names, "short": shorts})
@@ -29,16 +35,16 @@ class Names:
             )
             for row in pairs.to_pylist():
                 self._short.setdefault(row["name"], row["short_min"])
-        return self.of_ids(names)
+        numbers = self.of_ids(names)
+        return numbers.fill_null(self.of_text(UNKNOWN)) if numbers.null_count else numbers
 
     def of_ids(self, ids: pa.ChunkedArray) -> pa.Array:
-        """Local name ids of string ids."""
-        values = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
-        for value in pc.unique(values).to_pylist():
-            self.of_id(value)
-        known = pa.array(list(self._ids), pa.int64())
-        numbers = pa.array(list(self._ids.values()), pa.int32())
-        return numbers.take(pc.index_in(values, value_set=known))
+        """Local name ids of string ids; NULL where there is no id."""
+        return _mapped(ids, self.of_id)
+
+    def of_texts(self, texts: pa.ChunkedArray) -> pa.Array:
+        """Local name ids of inline texts; NULL where there is no text."""
+        return _mapped(texts, self.of_text)
 
     def of_id(self, value: int) -> int:
         """Local name id of one string id."""
@@ -51,6 +57,7 @@ class Names:
     def write(self, export: Export, sink: Sink) -> None:
         """Write the `names` part."""
         values = export.strings([*self._ids, *self._short.values()])
+        self.unnamed = len(self._kernels - values.keys())
         rows: Iterable[tuple[int, str, str | None]] = [
             *((number, _value(values, id_), self._short_of(id_, values))
               for id_, number in self._ids.items()),
@@ -67,4 +74,12 @@ class Names:
 
 
 def _value(values: dict[int, str], id_: int | None) -> str:
-    return values.get(id_, "unknown") if id_ is not None else "unknown"
+    return values.get(id_, UNKNOWN) if id_ is not None else UNKNOWN
+
+
+def _mapped(values: pa.ChunkedArray | pa.Array, number_of: Callable[[Any], int]) -> pa.Array:
+    """Numbers of values, asked for once for each distinct one."""
+    flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    unique = pc.unique(flat).drop_null()
+    numbers = pa.array([number_of(value) for value in unique.to_pylist()], pa.int32())
+    return numbers.take(pc.index_in(flat, value_set=unique))
