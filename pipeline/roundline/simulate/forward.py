@@ -26,6 +26,7 @@ class Forward:
         mode: what the rows are: one new token each, drafts to verify, or a prompt.
         side_stream: run the small input projection of a GDN layer beside the large one.
         overlap_ns: programmatic dependent launch between neighbours.
+        fc_sharded: the MTP projection is split over ranks and gathered, not replicated.
     """
 
     dialect: Dialect
@@ -38,6 +39,7 @@ class Forward:
     mode: Mode
     side_stream: bool = False
     overlap_ns: int = 0
+    fc_sharded: bool = False
 
     @property
     def state_passes(self) -> int:
@@ -78,10 +80,14 @@ class Forward:
         """One pass of an MTP layer: embedding, projection, one layer, norm, shared head."""
         dialect = self.dialect
         ops = self.embedding() + self.small(dialect.first_norm * 2)
-        ops += self.small(dialect.concatenate) + self._gemm(self.model.fc())
+        ops += self.small(dialect.concatenate) + self._projection()
         ops += self.small(dialect.first_norm) + self._attention()
         ops += self.small(dialect.add_norm) + self._feed_forward()
         return ops + self.small(dialect.final_norm) + self.head()
+
+    def draft_pass(self) -> list[Op]:
+        """One pass of whatever drafts: the MTP layer where the model has one, else all layers."""
+        return self.mtp() if self.model.has_mtp else self.target()
 
     def small(self, names: Iterable[KernelName]) -> list[Op]:
         """Kernels whose cost is their launch, in order."""
@@ -122,6 +128,13 @@ class Forward:
             grid=(2, 1, 1),
             block=(512, 1, 1),
         )
+
+    def _projection(self) -> list[Op]:
+        if not self.fc_sharded or self.tp == 1:
+            return self._gemm(self.model.fc())
+        share = Matrix("fc", 2 * self.model.hidden, self.model.hidden // self.tp)
+        size_bytes = self.rows * self.model.hidden * _ACTIVATION_BYTES
+        return [*self._gemm(share), self.collective(self.dialect.all_gather, size_bytes)]
 
     def _attention(self) -> list[Op]:
         attention = self.model.attention

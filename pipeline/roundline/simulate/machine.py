@@ -51,6 +51,7 @@ class Machine:
                 rng=random.Random(f"{seed}/{rank}"),
                 host_ns=start_ns + 40_000 * rank,
                 with_cpu_ops=with_cpu_ops,
+                is_amd=gpu.vendor == "amd",
             )
             for rank in range(ranks)
         ]

@@ -9,13 +9,10 @@ from typing import Any, Final, Literal
 
 from roundline.errors import UnknownNameError, UsageError
 from roundline.simulate.costs import KernelCosts
-from roundline.simulate.engines.plain import PlainDecode
+from roundline.simulate.engines.registry import ENGINES, gemms_of
 from roundline.simulate.engines.setup import Program, Setup
-from roundline.simulate.engines.sglang import SglangMtp
 from roundline.simulate.gpus import gpu_of
 from roundline.simulate.machine import Machine
-from roundline.simulate.names import gemm, sglang
-from roundline.simulate.names.dialect import Dialect
 from roundline.simulate.nsys_writer import GraphMode, write_nsys_sqlite
 from roundline.simulate.ops import Flush, Step
 from roundline.simulate.shapes import ModelShape, shape_of
@@ -60,6 +57,8 @@ class SimulateOptions:
     seed: int = 0
     extend: Literal["graph", "eager"] = "graph"
     greedy: bool = True
+    fc_sharded: bool = False
+    draft_model: str | None = None
     ranges: bool = False
     custom_all_reduce: bool = True
     side_stream: bool = False
@@ -71,14 +70,6 @@ class SimulateOptions:
     cut: bool = True
     own_device_ids: bool = False
     cpu_ops: bool = False
-
-
-EngineFactory = Callable[[Setup], Program]
-ENGINES: Final[dict[str, EngineFactory]] = {
-    "sglang-mtp": SglangMtp,
-    "plain-graph": PlainDecode,
-    "plain-eager": lambda setup: PlainDecode(setup, with_graph=False),
-}
 
 
 def simulate(
@@ -145,12 +136,16 @@ def _check(options: SimulateOptions) -> None:
     if options.engine not in ENGINES:
         advice = f"engines are {', '.join(ENGINES)}"
         raise UnknownNameError("engine", options.engine, ENGINES, advice)
-    model = shape_of(options.model)
-    if options.engine.endswith("mtp") and not model.has_mtp:
+    model, drafts_with = shape_of(options.model), ENGINES[options.engine].drafts_with
+    if not model.has_mtp and not options.draft_model and drafts_with is not None:
         raise UsageError(
             f"engine {options.engine} drafts with an MTP layer and {model.name} has none: "
-            "choose another --model or --engine"
+            "choose another --model or --engine, or a --draft-model where the engine takes one"
         )
+    if drafts_with == "mtp" and options.draft_model:
+        raise UsageError(f"engine {options.engine} takes no draft model: drop --draft-model")
+    if options.engine == "llama.cpp" and options.tp > 1:
+        raise UsageError("engine llama.cpp runs on one GPU here: pass --tp 1")
     if options.rounds < 1 or options.tp < 1 or options.draft_steps < 1 or options.batch < 1:
         raise UsageError("rounds, tp, draft steps and batch are at least 1")
 
@@ -165,7 +160,9 @@ def _programs(options: SimulateOptions, costs: KernelCosts) -> Callable[[int, bo
         key = batch, warming_up
         if key not in made:
             factor = _WARM_UP_FACTOR if warming_up else 1.0
-            made[key] = ENGINES[options.engine](replace(setup, batch=batch, host_factor=factor))
+            made[key] = ENGINES[options.engine].program(
+                replace(setup, batch=batch, host_factor=factor)
+            )
         return made[key]
 
     return program
@@ -175,26 +172,21 @@ def _setup(options: SimulateOptions, model: ModelShape, gpu: Gpu, costs: KernelC
     return Setup(
         model=model,
         costs=costs,
-        dialect=_dialect(options, gpu),
+        dialect=ENGINES[options.engine].dialect(
+            gemms_of(gpu), custom_all_reduce=options.custom_all_reduce
+        ),
         tp=options.tp,
         draft_steps=options.draft_steps,
         batch=options.batch,
         context=options.context,
         extend=options.extend,
         greedy=options.greedy,
+        fc_sharded=options.fc_sharded,
+        draft_model=shape_of(options.draft_model) if options.draft_model else None,
         ranges=options.ranges,
         side_stream=options.side_stream,
         overlap_ns=options.overlap_ns,
     )
-
-
-def _dialect(options: SimulateOptions, gpu: Gpu) -> Dialect:
-    picker = gemm.ampere
-    if gpu.vendor == "amd":
-        picker = gemm.cdna
-    elif gpu.compute_capability >= (9, 0):
-        picker = gemm.hopper
-    return sglang.dialect(picker, custom_all_reduce=options.custom_all_reduce)
 
 
 def _round_steps(
@@ -210,7 +202,7 @@ def _round_steps(
         reason = "prefill"
     elif has_other_batch:
         reason = "batch"
-    steps = program.round(Anchor(reason))
+    steps = program.round(Anchor(reason), number)
     if number in options.prefill_after:
         steps += program.prefill()
     if number in options.flush_after:

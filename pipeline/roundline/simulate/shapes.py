@@ -152,6 +152,23 @@ _SHAPES: Final = {
             has_mtp=True,
         ),
         ModelShape(
+            name="qwen3-0.6b",
+            hidden=1024,
+            vocabulary=151_936,
+            layers=("attention",) * 28,
+            attention=Attention(q_heads=16, kv_heads=8, head_dim=128),
+            intermediate=3072,
+        ),
+        ModelShape(
+            name="llama-3.2-1b",
+            hidden=2048,
+            vocabulary=128_256,
+            layers=("attention",) * 16,
+            attention=Attention(q_heads=32, kv_heads=8, head_dim=64),
+            intermediate=8192,
+            qk_norm=False,
+        ),
+        ModelShape(
             name="qwen3-8b",
             hidden=4096,
             vocabulary=151_936,

@@ -100,6 +100,7 @@ class Worker:
     rng: random.Random
     host_ns: int
     with_cpu_ops: bool = False
+    is_amd: bool = False
     correlation_id: int = 4_000  # on every rank alike: ids collide over processes, as they do
     lanes: dict[int, int] = field(default_factory=dict)
     previous: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -229,7 +230,7 @@ class Worker:
                 start_ns=start_ns,
                 end_ns=self.host_ns,
                 thread_id=self.thread_id,
-                name=name,
+                name=_hip(name) if self.is_amd else name,
                 correlation_id=self.correlation_id,
             )
         )
@@ -287,6 +288,13 @@ class Worker:
                 start_ns=start_ns, end_ns=self.host_ns, thread_id=self.thread_id, kind=step.kind
             )
         )
+
+
+def _hip(name: str) -> str:
+    """The HIP call for a CUDA call; `cu*` driver calls launch modules."""
+    if name.startswith("cuda"):
+        return "hip" + name.removeprefix("cuda").replace("LaunchKernelExC", "LaunchKernel")
+    return "hipModuleLaunchKernel" if name.startswith("cu") else name
 
 
 def _activity(op: Op, launch: Launch, start_ns: int, end_ns: int, truth: Truth) -> Activity:

@@ -18,7 +18,7 @@ class PlainDecode:
     setup: Setup
     with_graph: bool = True
 
-    def round(self, anchor: Anchor) -> list[Step]:
+    def round(self, anchor: Anchor, number: int) -> list[Step]:
         """The target over one token per sequence, then sampling and the token's way home."""
         forward: list[Step] = (
             [Replay(f"decode/{self.setup.batch}", self._target)]
@@ -32,10 +32,15 @@ class PlainDecode:
     def prefill(self) -> list[Step]:
         """The target over a prompt, always eager."""
         forward = self.setup.forward(PROMPT_ROWS, "prefill")
-        ops = [copy("HtoD", 8 * PROMPT_ROWS), *forward.target(), *forward.small((t.ARGMAX,))]
+        ops = [*forward.target(), *forward.small((t.ARGMAX,))]
         label = f"step[EXTEND bs=1 toks={PROMPT_ROWS}]"
         steps = self.setup.within(label, eagerly(in_phase(ops, "prefill")))
-        return [Sync(), Work(self.setup.host_ns(700_000)), *steps, *self._next_inputs()]
+        inputs: list[Step] = [
+            Sync(),
+            Work(self.setup.host_ns(700_000)),
+            *eagerly([copy("HtoD", 8 * PROMPT_ROWS)]),
+        ]
+        return [*inputs, *steps, *self._next_inputs()]
 
     @cached_property
     def _target(self) -> tuple[Op, ...]:

@@ -27,6 +27,8 @@ class Setup:
         extend: how the draft pass after acceptance is launched.
         greedy: argmax sampling; otherwise probabilities, broadcast from rank 0.
         ranges: emit the ranges of the engine.
+        fc_sharded: the MTP projection is split over ranks and gathered, not replicated.
+        draft_model: a model of its own that drafts, instead of the target's MTP layer.
         host_factor: scales the host's own work between launches.
     """
 
@@ -42,14 +44,27 @@ class Setup:
     ranges: bool = False
     side_stream: bool = False
     overlap_ns: int = 0
+    fc_sharded: bool = False
+    draft_model: ModelShape | None = None
     host_factor: float = 1.0
 
     def forward(self, rows: int, mode: Mode) -> Forward:
         """Passes over `rows` tokens."""
+        return self._forward(self.model, rows, mode)
+
+    def drafter(self, rows: int, mode: Mode) -> Forward:
+        """Passes of the draft model; the target's own MTP layer if there is none."""
+        return self._forward(self.draft_model or self.model, rows, mode)
+
+    def verify_rows(self) -> int:
+        """Tokens that one round verifies."""
+        return self.batch * (self.draft_steps + 1)
+
+    def _forward(self, model: ModelShape, rows: int, mode: Mode) -> Forward:
         return Forward(
             dialect=self.dialect,
             costs=self.costs,
-            model=self.model,
+            model=model,
             tp=self.tp,
             rows=rows,
             batch=self.batch,
@@ -57,11 +72,8 @@ class Setup:
             mode=mode,
             side_stream=self.side_stream,
             overlap_ns=self.overlap_ns,
+            fc_sharded=self.fc_sharded,
         )
-
-    def verify_rows(self) -> int:
-        """Tokens that one round verifies."""
-        return self.batch * (self.draft_steps + 1)
 
     def host_ns(self, duration_ns: int) -> int:
         """The host's own work, scaled."""
@@ -75,8 +87,8 @@ class Setup:
 class Program(Protocol):
     """An engine at work."""
 
-    def round(self, anchor: Anchor) -> list[Step]:
-        """One decode round, from its anchor to the last step before the next anchor."""
+    def round(self, anchor: Anchor, number: int) -> list[Step]:
+        """Decode round `number`, from its anchor to the last step before the next anchor."""
 
     def prefill(self) -> list[Step]:
         """A prompt between two rounds."""

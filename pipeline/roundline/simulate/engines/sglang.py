@@ -29,13 +29,13 @@ class SglangMtp:
 
     setup: Setup
 
-    def round(self, anchor: Anchor) -> list[Step]:
+    def round(self, anchor: Anchor, number: int) -> list[Step]:
         """Draft, verify, sample, commit, extend; then what prepares the next draft.
 
         A single draft pass is the extending one: such a round starts with its verification.
         """
         accept = eagerly(self._sampling) + eagerly(self._commit) + self._bookkeeping()
-        after = accept + self._extend() + self._draft_preparation()
+        after = accept + self._extend(number) + self._draft_preparation()
         if self.setup.draft_steps == 1:
             return [Begin(anchor), *self._verify(), *after, *self._tree_build()]
         return [Begin(anchor), *self._draft(), *self._tree_build(), *self._verify(), *after]
@@ -43,15 +43,24 @@ class SglangMtp:
     def prefill(self) -> list[Step]:
         """The target over a prompt, its sampling, and the draft layer over the same prompt."""
         forward = self.setup.forward(PROMPT_ROWS, "prefill")
-        target = [copy("HtoD", 8 * PROMPT_ROWS), *forward.target(), *forward.small((t.ARGMAX,))]
+        target = [*forward.target(), *forward.small((t.ARGMAX,))]
         draft = [*forward.mtp(), *forward.small((names.SOFTMAX, t.TOP_K))]
         label = f"step[EXTEND bs=1 toks={PROMPT_ROWS}]"
         steps = self.setup.within(label, eagerly(in_phase(target, "prefill")))
         steps += self.setup.within("draft_extend", eagerly(in_phase(draft, "prefill")))
-        return [Sync(), Work(self.setup.host_ns(900_000)), *steps, *self._draft_preparation()]
+        inputs: list[Step] = [
+            Sync(),
+            Work(self.setup.host_ns(900_000)),
+            *eagerly([copy("HtoD", 8 * PROMPT_ROWS)]),
+        ]
+        return [*inputs, *steps, *self._draft_preparation()]
+
+    def _graph(self, name: str) -> str:
+        """Graphs are captured per batch size and number of draft steps."""
+        return f"{name}/{self.setup.batch}/{self.setup.draft_steps}"
 
     def _draft(self) -> list[Step]:
-        return self.setup.within("draft", [Replay(f"draft/{self.setup.batch}", self._draft_graph)])
+        return self.setup.within("draft", [Replay(self._graph("draft"), self._draft_graph)])
 
     @cached_property
     def _draft_graph(self) -> tuple[Op, ...]:
@@ -79,7 +88,7 @@ class SglangMtp:
 
     def _verify(self) -> list[Step]:
         label = f"step[TARGET_VERIFY bs={self.setup.batch}]"
-        return self.setup.within(label, [Replay(f"verify/{self.setup.batch}", self._verify_graph)])
+        return self.setup.within(label, [Replay(self._graph("verify"), self._verify_graph)])
 
     @cached_property
     def _verify_graph(self) -> tuple[Op, ...]:
@@ -114,9 +123,9 @@ class SglangMtp:
         ops += [copy("DtoH", 32 * self.setup.batch)]
         return [*eagerly(ops), Sync(), Work(self.setup.host_ns(260_000), "aten::to")]
 
-    def _extend(self) -> list[Step]:
+    def _extend(self, number: int) -> list[Step]:
         if self.setup.extend == "graph":
-            replay = Replay(f"extend/{self.setup.batch}", self._extend_pass)
+            replay = Replay(self._graph("extend"), self._extend_pass)
             return self.setup.within("draft_extend", [*self._plan(180_000), replay])
         return self.setup.within(
             "draft_extend", [*self._plan(720_000), *eagerly(self._extend_pass)]

@@ -69,6 +69,9 @@ DRAFT_KV_INDICES: Final = t.triton("generate_draft_decode_kv_indices", "attentio
 KV_INDICES: Final = t.triton("create_flashinfer_kv_indices_triton", "attention")
 FILL_BONUS: Final = t.triton("fill_bonus_tokens", "spec")
 STATE_SCATTER: Final = t.triton("_fused_mamba_state_scatter_with_mask_kernel", "gdn")
+RECONSTRUCT_TREE: Final = KernelName(
+    "reconstructIndicesFromTreeMask(bool*, long*, long*, long*, long*, long*, int, int)", "spec"
+)
 BUILD_TREE: Final = KernelName(
     "build_tree_efficient(long*, int*, long*, bool*, long*, long*, long*, long*, int, int, int, "
     "int)",

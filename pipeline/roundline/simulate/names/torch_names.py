@@ -82,6 +82,11 @@ TAKE: Final = KernelName(
     "c10::ArrayRef<long>)::{lambda(char*, char const*, long)#1} const&, bool)::{lambda(int)#1})",
     "index",
 )
+SOFTMAX_ROWS: Final = KernelName(
+    "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float, "
+    "at::native::(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, int)",
+    "sampling",
+)
 TOP_K: Final = KernelName(
     "void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>"
     "(at::cuda::detail::TensorInfo<float const, unsigned int>, unsigned int, unsigned int, bool, "
