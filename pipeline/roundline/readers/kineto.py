@@ -59,6 +59,7 @@ def read_kineto(
         if not options.allow_truncated:
             raise TruncatedSourceError(f"{path} is {truncated}; --allow-truncated keeps them")
     _refuse_lost_gpu_events(path, stream.losses, options)
+    tables.finish()
     tail = b"}" if truncated else stream.tail
     metadata = parse_metadata(opening.head, tail, expected=opening.layout == "object")
     return _facts(path, metadata, tables, stream.losses, truncated)

@@ -27,6 +27,7 @@ LIMIT_BYTES: Final = 32 << 20  # of one event, and of the text before or after t
 
 _BLANK: Final = b" \t\r\n"
 _BOUNDARY: Final = re.compile(rb"\}\s*(?:,\s*)*\{")
+_SEPARATORS: Final = re.compile(rb"[\s,]*")
 _COMMA_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)+$")
 _BRACE_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)*$")
 _ARRAY_END: Final = re.compile(rb"\}\s*(?:,\s*)*\](?=\s*(?:,|\}|$))")
@@ -95,7 +96,7 @@ class EventStream(Generic[Event]):
 
     def _consume(self, end: int, *, final: bool) -> Iterator[list[Event]]:
         text = self._text
-        start = len(text) - len(text.lstrip(_BLANK + b","))
+        start = _separators(text)
         if start >= end:
             return
         events = self._decode(memoryview(text)[start:end])
@@ -134,6 +135,11 @@ def _second_trace(path: Path, offset: int) -> SourceError:
         f"{path}: interleaved writers: a second trace begins near byte {offset};"
         " give every rank a file of its own"
     )
+
+
+def _separators(text: bytes) -> int:
+    match = _SEPARATORS.match(text)
+    return match.end() if match else 0
 
 
 def _last_boundary(text: bytes) -> int:

@@ -1,7 +1,8 @@
-"""Kineto events to rows of parts: one batch per kind of event and span of text."""
+"""Kineto events to rows of parts: gathered by kind of event and written in batches."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,7 @@ from roundline.readers.kineto_columns import (
 from roundline.readers.kineto_events import Args, Event, arguments
 from roundline.readers.kineto_metadata import Processes
 
+_BATCH: Final = 16_384  # rows of one kind: large enough for Arrow, a few MB as objects
 _HOUR_NS: Final = 3_600_000_000_000
 GPU_KINDS: Final = frozenset({"kernel", "memcpy", "memset"})
 RANGE_KINDS: Final = frozenset({"user_annotation", "cpu_op", "python_function", "gpu_annotation"})
@@ -92,6 +94,7 @@ class TableWriter:
         self.processes = Processes()
         self.tally = Tally()
         self._sink = sink
+        self._groups: defaultdict[str, list[Event]] = defaultdict(list)
         self._names = Names()
         self._api_names = Cache(api_name)
         self._copy_kinds = Cache(copy_kind)
@@ -99,12 +102,20 @@ class TableWriter:
         self.kinds = Cache(lambda cat: None if (kind := kind_of(cat)) == skipped else kind)
 
     def add(self, events: Sequence[Event]) -> None:
-        """Write the rows of a span of events, all of which are of some kind."""
-        groups: dict[str, list[Event]] = {}
+        """Take events, all of which are of some kind; write the kinds that have gathered enough."""
+        groups, kinds = self._groups, self.kinds
         for event in events:
-            groups.setdefault(self.kinds[event.cat], []).append(event)
+            groups[kinds[event.cat]].append(event)
         for kind, group in groups.items():
+            if len(group) >= _BATCH:
+                self._write(kind, group)
+                groups[kind] = []
+
+    def finish(self) -> None:
+        """Write what is left."""
+        for kind, group in self._groups.items():
             self._write(kind, group)
+        self._groups.clear()
 
     def _write(self, kind: str, events: list[Event]) -> None:
         events, times = self._times(kind, events)
