@@ -16,7 +16,9 @@ WITH placed AS (
     s.segment,
     s.mark,
     s.range_phase,
-    CASE WHEN s.activity_id >= p.first_activity_id THEN p.pass_id END AS own_pass_id,
+    -- the sampling behind an eager pass is judged by what it does, below
+    CASE WHEN s.activity_id >= p.first_activity_id AND (s.replay_id > 0 OR s.mark <> 'break'
+      OR s.mark IS NULL) THEN p.pass_id END AS own_pass_id,
   FROM int_segments AS s
   LEFT JOIN int_passes AS p USING (rank, replay_id, segment)
 ),

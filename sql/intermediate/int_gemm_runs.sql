@@ -11,7 +11,7 @@
 --   role VARCHAR  target, draft or prefill
 --   before VARCHAR  landmark before the run: start, attention, recurrent, activation or routing
 --   after VARCHAR  landmark after the run: attention, recurrent, activation, routing or end
---   position BIGINT  1, 2 … in the run
+--   position BIGINT  1, 2 … in the run; a kernel that finishes a split GEMM shares its position
 --   run_length BIGINT  GEMMs in the run
 --   subcategory VARCHAR  finer kind of the kernel
 --   layer BIGINT  mixers of the pass that started before it
@@ -22,6 +22,7 @@ WITH tokens AS (
     passes.role,
     a.subcategory,
     CASE
+      WHEN a.category = 'gemm' AND is_gemm_finish(a.subcategory) THEN 'finish'
       WHEN a.category = 'gemm' THEN 'gemm'
       WHEN a.category = 'attention' THEN 'attention'
       WHEN a.category = 'gdn' THEN 'recurrent'
@@ -32,8 +33,7 @@ WITH tokens AS (
   JOIN int_activity_phases AS p USING (activity_id)
   JOIN int_pass_phases AS passes ON passes.pass_id = p.latest_pass_id AND passes.phase = p.phase
   WHERE
-    (a.category = 'gemm'
-      AND NOT regexp_matches(coalesce(a.subcategory, ''), 'reduce|fixup|epilogue'))
+    a.category = 'gemm'
     OR is_layer_kernel(a.category, a.subcategory)
     OR (a.category = 'gdn' AND regexp_matches(a.subcategory, '^(conv|chunk)'))
     OR a.category IN ('activation', 'moe_routing')
@@ -41,13 +41,15 @@ WITH tokens AS (
 followed AS (
   SELECT
     *,
-    lag(token) OVER (PARTITION BY pass_id ORDER BY activity_id) AS previous_token,
+    last_value(CASE WHEN token <> 'finish' THEN token END IGNORE NULLS) OVER (
+      PARTITION BY pass_id ORDER BY activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS previous_token,
   FROM tokens
 ),
 landmarks AS (
   SELECT
     *,
-    token <> 'gemm' AND NOT (
+    token NOT IN ('gemm', 'finish') AND NOT (
       token = 'activation' AND coalesce(previous_token, '') IN ('attention', 'recurrent')
     ) AS is_landmark,
   FROM followed
@@ -75,9 +77,11 @@ SELECT
   role,
   coalesce(before, 'start') AS before,
   coalesce(after, 'end') AS after,
-  row_number() OVER (PARTITION BY pass_id, run ORDER BY activity_id) AS position,
-  count(*) OVER (PARTITION BY pass_id, run) AS run_length,
+  count(*) FILTER (WHERE token = 'gemm') OVER (
+    PARTITION BY pass_id, run ORDER BY activity_id
+  ) AS position,
+  count(*) FILTER (WHERE token = 'gemm') OVER (PARTITION BY pass_id, run) AS run_length,
   subcategory,
   layer,
 FROM numbered
-WHERE token = 'gemm'
+WHERE token IN ('gemm', 'finish')

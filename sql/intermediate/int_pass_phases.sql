@@ -17,6 +17,7 @@ WITH phases AS (
     passes.role,
     passes.after,
     passes.range_phase,
+    passes.is_cut,
     orders.draft_order,
     CASE
       WHEN passes.role = 'target' THEN 'verify'
@@ -42,6 +43,7 @@ SELECT
   role,
   phase,
   CASE
+    WHEN is_cut THEN FALSE
     WHEN draft_order IN ('plain', 'verify_first') OR openers.drafts = 0 THEN phase = 'verify'
     ELSE phase = 'draft'
       AND lag(phase) OVER (PARTITION BY rank ORDER BY pass_id) IS DISTINCT FROM 'draft'

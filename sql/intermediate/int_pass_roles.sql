@@ -1,6 +1,7 @@
 -- The role of every pass: target, draft or prefill, by ranges where they speak, else by layers.
 -- The target is what has (nearly) the most layers; a prompt shows chunked recurrent kernels, or
--- runs outside the whole graphs in which the rank's other target passes run.
+-- runs outside the whole graphs in which the rank's other target passes run. A capture cuts its
+-- first and last pass: what has more layers than a draft there is a target that was cut.
 -- Grain: one row per pass (pass_id)
 -- Needs: int_passes
 -- Kept: table
@@ -14,6 +15,7 @@
 --   gemms BIGINT  weight-reading kernels
 --   layers BIGINT  layers that ran
 --   range_phase VARCHAR  phase that ranges state
+--   is_cut BOOLEAN  the recording began inside this pass
 WITH sizes AS (
   SELECT
     rank,
@@ -23,7 +25,7 @@ WITH sizes AS (
   FROM int_passes
   GROUP BY rank
 ),
-targets AS (
+sized AS (
   SELECT
     int_passes.*,
     CASE
@@ -32,9 +34,32 @@ targets AS (
       WHEN sizes.layers > 0 THEN 10 * int_passes.layers >= 9 * sizes.layers
       WHEN sizes.stated_targets > 0 THEN FALSE
       ELSE 2 * int_passes.gemms >= sizes.gemms
-    END AS is_target,
+    END AS is_large,
+    pass_id = min(pass_id) OVER (PARTITION BY rank) AS is_first,
+    pass_id = max(pass_id) OVER (PARTITION BY rank) AS is_last,
   FROM int_passes
   JOIN sizes USING (rank)
+),
+drafts AS (
+  SELECT rank, mode(layers ORDER BY layers) AS layers
+  FROM sized
+  WHERE NOT is_large AND NOT is_first AND NOT is_last
+  GROUP BY rank
+),
+targets AS (
+  SELECT
+    sized.*,
+    is_large OR (
+      (is_first OR is_last) AND range_phase IS NULL AND sized.layers > coalesce(drafts.layers, 0)
+    ) AS is_target,
+  FROM sized
+  LEFT JOIN drafts USING (rank)
+),
+usual AS (
+  SELECT rank, is_target, mode(gemms ORDER BY gemms) AS gemms
+  FROM targets
+  WHERE NOT is_first
+  GROUP BY rank, is_target
 ),
 habits AS (
   SELECT
@@ -52,12 +77,15 @@ roles AS (
       WHEN NOT is_target THEN 'draft'
       WHEN range_phase = 'prefill' THEN 'prefill'
       WHEN range_phase = 'verify' THEN 'target'
+      WHEN NOT is_large THEN 'target'
       WHEN is_chunked AND NOT habits.chunked THEN 'prefill'
       WHEN replay_id = 0 AND habits.in_graphs THEN 'prefill'
       ELSE 'target'
     END AS role,
+    coalesce(is_first AND targets.gemms < usual.gemms, FALSE) AS is_cut,
   FROM targets
   LEFT JOIN habits USING (rank)
+  LEFT JOIN usual USING (rank, is_target)
 )
 SELECT
   pass_id,
@@ -69,4 +97,5 @@ SELECT
   gemms,
   layers,
   range_phase,
+  is_cut,
 FROM roles

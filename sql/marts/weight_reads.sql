@@ -8,7 +8,7 @@
 --   matrix VARCHAR  weight matrix
 --   reads_per_round DOUBLE  reads in a mean steady round
 --   bytes BIGINT  bytes of one read; NULL without a model or when the counts do not fit
---   mean_ns DOUBLE  mean duration of a read
+--   mean_ns DOUBLE  mean duration of a read, kernels that finish it included
 --   achieved_gbps DOUBLE  bytes / mean_ns
 --   fraction_of_peak DOUBLE  achieved against the GPU's datasheet bandwidth
 --   demanded_per_round DOUBLE  reads that the model demands; NULL without a model
@@ -23,7 +23,7 @@ reads AS (
     k.rank,
     k.phase,
     k.matrix,
-    count(*) AS reads,
+    count(*) FILTER (WHERE NOT is_gemm_finish(k.subcategory)) AS reads,
     count(DISTINCT (k.round_id, k.draft_step)) AS passes,
     sum(k.end_ns - k.start_ns)::BIGINT AS sum_ns,
   FROM kernel_attribution AS k
@@ -51,7 +51,7 @@ SELECT
   matrix,
   reads / rounds AS reads_per_round,
   if(reads / rounds = demanded_per_round, bytes, NULL) AS bytes,
-  sum_ns / reads AS mean_ns,
+  sum_ns / nullif(reads, 0) AS mean_ns,
   if(reads / rounds = demanded_per_round, bytes, NULL) * reads / nullif(sum_ns, 0) AS achieved_gbps,
   if(reads / rounds = demanded_per_round, bytes, NULL) * reads * 1e9
     / nullif(sum_ns, 0) / nullif(peak_bytes_per_s, 0) AS fraction_of_peak,
