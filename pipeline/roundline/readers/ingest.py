@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,10 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import Final
 
 from roundline import __version__
 from roundline.errors import NoGpuActivityError, SourceError, StoreError
@@ -27,15 +23,15 @@ from roundline.readers.contract import (
     SourceFacts,
 )
 from roundline.readers.sniff import SourceKind, find_sources
+from roundline.readers.sources import Source, fingerprint, has_changed, refuse_changed
 from roundline.store import Store, is_store, open_store
 from roundline.store.manifest import MANIFEST, Manifest, ManifestDiagnostic, ManifestSource
 from roundline.store.parts import PartSink
+from roundline.store.publish import new_store
 from roundline.store.ranks import Rank, assign_ranks
 from roundline.store.schemas import SCHEMA_VERSION
-from roundline.store.writer import Part, assemble, new_store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from roundline.store.windows import rank_windows, skew_diagnostics
+from roundline.store.writer import Part, assemble, write_diagnostics
 
 # what reads each kind of source, imported when needed
 READERS: Final = {
@@ -75,14 +71,6 @@ class IngestResult:
     diagnostics: tuple[ManifestDiagnostic, ...]
 
 
-@dataclass(frozen=True)
-class _Source:
-    path: Path
-    kind: SourceKind
-    bytes: int
-    sha256: str
-
-
 def ingest(sources: Sequence[Path], target: Path, options: IngestOptions) -> IngestResult:
     """Read capture files into a new store.
 
@@ -97,9 +85,9 @@ def ingest(sources: Sequence[Path], target: Path, options: IngestOptions) -> Ing
         staging = folder / "staging"
         spill = staging / "spill"
         spill.mkdir(parents=True)
-        prints = [_fingerprint(path, kind) for path, kind in found.sources]
+        prints = [fingerprint(path, kind) for path, kind in found.sources]
         parts = _read_all(prints, staging, options)
-        _refuse_changed(prints)
+        refuse_changed(prints)
         manifest = _assemble(folder, prints, parts, options, spill)
         shutil.rmtree(staging)
         (folder / MANIFEST).write_text(manifest.dumps(), encoding="utf-8")
@@ -136,7 +124,7 @@ def _opened(path: Path, options: IngestOptions) -> Store:
     store = open_store(path)
     for source in store.manifest.sources:
         original = path.parent / source.name
-        if original.is_file() and original.stat().st_size != source.bytes:
+        if original.exists() and has_changed(original, source, path / MANIFEST):
             _tell(options, f"{path} is stale: {original} has changed since; ingest it again")
     return store
 
@@ -160,34 +148,11 @@ def _holds(target: Path, sources: Sequence[tuple[Path, SourceKind]]) -> bool:
         return False
     if [source.name for source in manifest.sources] != [path.name for path, _ in sources]:
         return False
-    hashes = [_fingerprint(path, kind).sha256 for path, kind in sources]
+    hashes = [fingerprint(path, kind).sha256 for path, kind in sources]
     return hashes == [source.sha256 for source in manifest.sources]
 
 
-def _fingerprint(path: Path, kind: SourceKind) -> _Source:
-    digest = hashlib.sha256()
-    size = 0
-    for file in _files(path):
-        with file.open("rb") as stream:
-            while chunk := stream.read(1 << 20):
-                digest.update(chunk)
-                size += len(chunk)
-    return _Source(path, kind, size, digest.hexdigest())
-
-
-def _files(path: Path) -> list[Path]:
-    return sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
-
-
-def _refuse_changed(sources: Sequence[_Source]) -> None:
-    for source in sources:
-        if sum(file.stat().st_size for file in _files(source.path)) != source.bytes:
-            raise SourceError(f"{source.path} changed while it was read: capture, then ingest")
-
-
-def _read_all(
-    sources: Sequence[_Source], staging: Path, options: IngestOptions
-) -> tuple[Part, ...]:
+def _read_all(sources: Sequence[Source], staging: Path, options: IngestOptions) -> tuple[Part, ...]:
     folders = [staging / f"source-{index}" for index in range(len(sources))]
     if options.jobs == 1 or len(sources) == 1:
         progress = options.progress
@@ -215,7 +180,7 @@ def _workers(number: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _read(
-    source: _Source, folder: Path, options: ReadOptions, progress: Progress | None
+    source: Source, folder: Path, options: ReadOptions, progress: Progress | None
 ) -> SourceFacts:
     module, name = READERS[source.kind]
     reader: Reader = getattr(import_module(f"roundline.readers.{module}"), name)
@@ -225,31 +190,61 @@ def _read(
 
 def _assemble(
     folder: Path,
-    sources: Sequence[_Source],
+    sources: Sequence[Source],
     parts: Sequence[Part],
     options: IngestOptions,
     spill: Path,
 ) -> Manifest:
+    parts = [
+        Part(part.folder, _named(s, part.facts)) for s, part in zip(sources, parts, strict=True)
+    ]
     facts = [part.facts for part in parts]
     ranks, doubts = assign_ranks(facts)
     diagnostics: list[tuple[Diagnostic, int | None]] = [
         (d, i) for i, fact in enumerate(facts) for d in fact.diagnostics
     ]
     diagnostics += [(doubt, None) for doubt in (*doubts, *_clock_doubts(facts))]
-    rows = assemble(folder, parts, ranks, diagnostics, spill)
+    rows = assemble(folder, parts, ranks, spill)
     _refuse_no_gpu(sources, rows)
+    windows = rank_windows(folder / "kernels.parquet")
+    if _is_one_clock(facts):
+        diagnostics += [(skew, None) for skew in skew_diagnostics(windows)]
+    rows["diagnostics"] = write_diagnostics(folder, diagnostics)
     return Manifest(
         schema_version=SCHEMA_VERSION,
         tool_version=__version__,
         sources=tuple(map(_manifest_source, sources, facts)),
         ranks=tuple(rank.rank for rank in ranks),
         tables=dict(sorted(rows.items())),
-        kernel_ns=_kernel_ns(folder),
+        kernel_ns=sum(window.sum_ns for window in windows),
         capabilities=_capabilities(facts, ranks),
         diagnostics=tuple(_manifest_diagnostic(d, i) for d, i in diagnostics),
         truncated=any(fact.truncated for fact in facts),
         options={k: v for k, v in asdict(options.read).items() if isinstance(v, bool)},
     )
+
+
+def _named(source: Source, facts: SourceFacts) -> SourceFacts:
+    """Facts with the rank of the file's name, where one process drives one GPU unnamed."""
+    from roundline.readers.kineto_metadata import rank_of_file_name
+
+    drivers = {device.process_id for device in facts.devices}
+    rank = rank_of_file_name(source.path.name)
+    if rank is None or len(facts.devices) != 1:
+        return facts
+    processes = tuple(
+        replace(process, rank=rank, rank_evidence="file_name")
+        if process.process_id in drivers and process.rank is None
+        else process
+        for process in facts.processes
+    )
+    return replace(facts, processes=processes)
+
+
+def _is_one_clock(facts: Sequence[SourceFacts]) -> bool:
+    """Whether times of all captures can be compared."""
+    bases = [fact.wall_clock_base_ns for fact in facts if fact.processes]
+    return len(bases) == 1 or None not in bases
 
 
 def _clock_doubts(facts: Sequence[SourceFacts]) -> Iterator[Diagnostic]:
@@ -262,7 +257,7 @@ def _clock_doubts(facts: Sequence[SourceFacts]) -> Iterator[Diagnostic]:
         )  # fmt: skip
 
 
-def _refuse_no_gpu(sources: Sequence[_Source], rows: dict[str, int]) -> None:
+def _refuse_no_gpu(sources: Sequence[Source], rows: dict[str, int]) -> None:
     if rows["kernels"] + rows["memory_ops"] + rows["graph_spans"]:
         return
     captures = [source.path.name for source in sources if source.kind != SourceKind.SERVER_LOG]
@@ -273,15 +268,6 @@ def _refuse_no_gpu(sources: Sequence[_Source], rows: dict[str, int]) -> None:
         )
     if not rows["log_windows"]:
         raise SourceError("the log has no line that a supported engine prints")
-
-
-def _kernel_ns(folder: Path) -> int:
-    total = 0
-    file = pq.ParquetFile(folder / "kernels.parquet")
-    for batch in file.iter_batches(columns=["start_ns", "end_ns"]):
-        durations: pa.Array = pc.subtract(batch.column("end_ns"), batch.column("start_ns"))
-        total += pc.sum(durations).as_py() or 0
-    return total
 
 
 def _capabilities(facts: Sequence[SourceFacts], ranks: Sequence[Rank]) -> dict[str, str]:
@@ -299,7 +285,7 @@ def _capabilities(facts: Sequence[SourceFacts], ranks: Sequence[Rank]) -> dict[s
     return states
 
 
-def _manifest_source(source: _Source, facts: SourceFacts) -> ManifestSource:
+def _manifest_source(source: Source, facts: SourceFacts) -> ManifestSource:
     return ManifestSource(
         name=source.path.name,
         kind=source.kind.value,

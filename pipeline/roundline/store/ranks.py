@@ -29,13 +29,10 @@ class _Candidate:
 
     @property
     def key(self) -> tuple[object, ...]:
+        """Sources in their order, and in one source by physical GPU."""
         device = self.device
-        return (
-            device.order or (device.device_id,),
-            self.source_id,
-            self.process_id,
-            device.device_id,
-        )
+        gpu = device.order or (device.device_id,)
+        return self.source_id, gpu, self.process_id, device.device_id
 
 
 def process_offsets(facts: Sequence[SourceFacts]) -> tuple[int, ...]:

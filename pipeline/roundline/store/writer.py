@@ -1,9 +1,7 @@
-"""Assembles the parts of all sources into one store, sorted, with dense ids, all or nothing."""
+"""Assembles the parts of all sources into the tables of one store, sorted, with dense ids."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ import pyarrow.parquet as pq
 from roundline.errors import StoreError
 from roundline.readers.contract import DENSE_IDS, Diagnostic, SourceFacts
 from roundline.store.encoding import parquet_encoding
-from roundline.store.manifest import MANIFEST
 from roundline.store.ranks import Rank, process_offsets
 from roundline.store.schemas import SORT_KEYS, TABLES
 from roundline.warehouse.connection import connect, identifier, quote
@@ -42,53 +39,13 @@ class Part:
         return path if path.is_file() else None
 
 
-@contextmanager
-def new_store(target: Path, *, force: bool) -> Iterator[Path]:
-    """A folder that becomes `target` when the block ends well, and vanishes otherwise.
-
-    Raises:
-        StoreError: `target` exists and `force` is off, or is no store.
-    """
-    if target.exists():
-        _refuse_existing(target, force=force)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
-    try:
-        yield folder
-        _publish(folder, target)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _refuse_existing(target: Path, *, force: bool) -> None:
-    if not force:
-        raise StoreError(f"{target} exists: choose another name or add --force")
-    is_store = (target / MANIFEST).is_file()
-    is_empty = target.is_dir() and not any(target.iterdir())
-    if not is_store and not is_empty:
-        raise StoreError(f"{target} exists and is no store: --force only replaces stores")
-
-
-def _publish(folder: Path, target: Path) -> None:
-    folder.chmod(0o755)
-    if not target.exists():
-        folder.rename(target)
-        return
-    old = folder.with_name(f"{folder.name}.old")
-    target.rename(old)
-    folder.rename(target)
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def assemble(
     folder: Path,
     parts: Sequence[Part],
     ranks: Sequence[Rank],
-    diagnostics: Sequence[tuple[Diagnostic, int | None]],
     spill: Path,
 ) -> dict[str, int]:
-    """Write every raw table below `folder` and return its number of rows."""
+    """Write every raw table but `diagnostics` below `folder` and return its number of rows."""
     connection = connect(spill, _MEMORY_LIMIT)
     try:
         connection.execute("SET threads = 2")
@@ -101,8 +58,12 @@ def assemble(
         connection.close()
     rows["devices"] = _write_rows(folder, "devices", map(_device_row, ranks))
     rows["processes"] = _write_rows(folder, "processes", _process_rows(parts))
-    rows["diagnostics"] = _write_rows(folder, "diagnostics", map(_diagnostic_row, diagnostics))
     return rows
+
+
+def write_diagnostics(folder: Path, diagnostics: Sequence[tuple[Diagnostic, int | None]]) -> int:
+    """Write the table of what must be known, each with the index of its source, and count it."""
+    return _write_rows(folder, "diagnostics", map(_diagnostic_row, diagnostics))
 
 
 def _hold_count(table: str, parts: Sequence[Part], written: int) -> None:
