@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roundline.errors import UnknownNameError, UsageError
@@ -17,10 +19,10 @@ WITH_DRAFT_MODEL = {"sglang-standalone", "sglang-block", "trtllm-two", "llama.cp
 
 def server(engine: str) -> SimulateOptions:
     """A small server of each engine, with a draft model where it takes one."""
-    options = {"engine": engine, "rounds": 2, "tp": 1, "gpu": "h100"}
+    options = SimulateOptions(engine=engine, rounds=2, tp=1, gpu="h100", model="qwen3.5-4b")
     if engine in WITH_DRAFT_MODEL:
-        return SimulateOptions(**options, model="llama-3.1-8b", draft_model="llama-3.2-1b")  # type: ignore[arg-type]
-    return SimulateOptions(**options, model="qwen3.5-4b")  # type: ignore[arg-type]
+        return replace(options, model="llama-3.1-8b", draft_model="llama-3.2-1b")
+    return options
 
 
 @pytest.fixture(scope="module", params=list(ENGINES))

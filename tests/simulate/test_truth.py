@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,18 +22,26 @@ from roundline.simulate.timeline import (
 from roundline.simulate.truth import Idle, truth_of
 
 
-def kernel(start_ns: int, end_ns: int, category: str = "gemm", **fields: object) -> Kernel:
-    """A kernel of phase verify; `anchor`, `stream`, `correlation` and `graph` are optional."""
-    anchor = Anchor() if fields.get("anchor") else None
+def kernel(
+    start_ns: int,
+    end_ns: int,
+    category: str = "gemm",
+    *,
+    anchor: bool = False,
+    stream: int = 7,
+    correlation: int | None = None,
+    graph: bool = False,
+) -> Kernel:
+    """A kernel of phase verify, launched by the call with its own start as id."""
     return Kernel(
         start_ns=start_ns,
         end_ns=end_ns,
-        stream_id=int(str(fields.get("stream", 7))),
-        correlation_id=int(str(fields.get("correlation", start_ns))),
-        graph_id=1 if fields.get("graph") else None,
-        graph_node=0 if fields.get("graph") else None,
+        stream_id=stream,
+        correlation_id=start_ns if correlation is None else correlation,
+        graph_id=1 if graph else None,
+        graph_node=0 if graph else None,
         name=category,
-        truth=Truth(category=category, phase="verify", anchor=anchor),
+        truth=Truth(category=category, phase="verify", anchor=Anchor() if anchor else None),
     )
 
 
@@ -68,9 +78,9 @@ def exclusive(*activities: Activity) -> list[int]:
     return [item.exclusive_ns for item in found if item.activity not in bounds]
 
 
-def idle_of(*activities: Activity, **rest: object) -> set[tuple[str, int]]:
+def idle_of(*activities: Activity, **rest: Any) -> set[tuple[str, int]]:
     """(cause, ns) of the only round."""
-    [found] = truth_of(one_rank(*activities, **rest)).rounds  # type: ignore[arg-type]
+    [found] = truth_of(one_rank(*activities, **rest)).rounds
     return {(item.cause, item.idle_ns) for item in found.idle}
 
 

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from roundline.readers.ingest import IngestOptions, ingest
 from roundline.simulate.nsys_schema import PRODUCT_VERSIONS
 from roundline.simulate.nsys_writer import write_nsys_sqlite
-from roundline.simulate.session import SimulateOptions, simulate
+from roundline.simulate.session import SimulateOptions, simulate, write_bulk
 from roundline.simulate.timeline import Capture, Kernel, MemoryOp
 from roundline.simulate.torch_writer import TorchOptions, base_time_ns, write_torch
+from roundline.store import open_store
+from roundline.warehouse.build import open_warehouse
 
 OPTIONS = SimulateOptions(
     model="qwen3.5-4b", rounds=1, extend="eager", ranges=True, cpu_ops=True, flush_after=(0,)
@@ -144,3 +147,21 @@ def test_graph_ids_are_optional(capture: Capture, tmp_path: Path) -> None:
     """Older torch writes no graph fields."""
     first, _ = write_torch(capture, tmp_path, TorchOptions(with_graph_ids=False))
     assert not any("graph id" in e.get("args", {}) for e in events(first)["traceEvents"])
+
+
+@pytest.mark.parametrize("format_", ["nsys-sqlite", "torch"])
+def test_a_repeated_recording_only_counts_on(format_: Any, tmp_path: Path) -> None:
+    """Large captures are a small one again and again, with its times and ids shifted."""
+    options = SimulateOptions(model="qwen3-0.6b", engine="plain-graph", rounds=1, tp=1)
+    once = write_bulk(options, tmp_path / "once", 1, format_)
+    assert write_bulk(options, tmp_path / "thrice", 2 * once + 1, format_) == 3 * once
+    sources = list((tmp_path / "thrice").iterdir())
+    result = ingest(sources, tmp_path / "store", IngestOptions())
+    assert result.kernels == 3 * once
+    with open_warehouse(open_store(tmp_path / "store")) as warehouse:
+        [(calls, ids)] = warehouse.execute(
+            "SELECT count(*), count(DISTINCT correlation_id) FROM api_calls"
+        ).fetchall()
+        [(rounds,)] = warehouse.execute("SELECT count(*) FROM rounds").fetchall()
+    assert calls == ids > 0
+    assert rounds >= 3 * 2

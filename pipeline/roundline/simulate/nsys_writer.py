@@ -19,6 +19,7 @@ from roundline.simulate.timeline import (
     MemoryOp,
     Overhead,
     RankTrace,
+    repetitions,
 )
 
 GraphMode = Literal["node", "graph"]
@@ -33,7 +34,12 @@ _BATCH: Final = 50_000
 
 
 def write_nsys_sqlite(
-    capture: Capture, path: Path, *, schema: str = "3.17.1", graphs: GraphMode = "node"
+    capture: Capture,
+    path: Path,
+    *,
+    schema: str = "3.17.1",
+    graphs: GraphMode = "node",
+    times: int = 1,
 ) -> None:
     """Write `capture` to `path`, replacing what is there.
 
@@ -43,6 +49,7 @@ def write_nsys_sqlite(
         schema: export-schema version, one of `PRODUCT_VERSIONS`.
         graphs: `node` gives a row for every graph node, `graph` one span per replay, which
             versions before 3.11.1 leave out altogether.
+        times: repeat the recording so often, in the memory of one repetition.
 
     Raises:
         UnknownNameError: unknown schema version.
@@ -51,7 +58,7 @@ def write_nsys_sqlite(
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA journal_mode = OFF")
         database.execute("PRAGMA synchronous = OFF")
-        _Export(database, schema, graphs).write(capture)
+        _Export(database, schema, graphs).write(capture, times)
         database.commit()
 
 
@@ -68,21 +75,25 @@ class _Export:
     def version(self) -> Version:
         return parse_version(self.schema)
 
-    def write(self, capture: Capture) -> None:
+    def write(self, capture: Capture, times: int) -> None:
         """All tables; a table without rows is not written, as exporters do since 3.0."""
         self._insert_metadata(capture)
-        for trace in capture.ranks:
-            self._insert("CUPTI_ACTIVITY_KIND_RUNTIME", self._runtime(trace))
-            self._insert("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", _synchronisations(trace))
-            self._insert("CUPTI_ACTIVITY_KIND_KERNEL", self._kernels(trace))
-            self._insert("CUPTI_ACTIVITY_KIND_MEMCPY", self._copies(trace))
-            self._insert("CUPTI_ACTIVITY_KIND_MEMSET", self._fills(trace))
-            if self.graphs == "graph":
-                self._insert("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _graph_spans(trace))
-            self._insert("NVTX_EVENTS", self._ranges(trace, capture.end_ns))
-            self._insert("PROFILER_OVERHEAD", self._overheads(trace))
+        for part in repetitions(capture, times):
+            for trace in part.ranks:
+                self._insert_events(trace, part.end_ns)
         strings = ({"id": number, "value": text} for text, number in self.strings.items())
         self._insert("StringIds", strings)
+
+    def _insert_events(self, trace: RankTrace, end_ns: int) -> None:
+        self._insert("CUPTI_ACTIVITY_KIND_RUNTIME", self._runtime(trace))
+        self._insert("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", _synchronisations(trace))
+        self._insert("CUPTI_ACTIVITY_KIND_KERNEL", self._kernels(trace))
+        self._insert("CUPTI_ACTIVITY_KIND_MEMCPY", self._copies(trace))
+        self._insert("CUPTI_ACTIVITY_KIND_MEMSET", self._fills(trace))
+        if self.graphs == "graph":
+            self._insert("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", _graph_spans(trace))
+        self._insert("NVTX_EVENTS", self._ranges(trace, end_ns))
+        self._insert("PROFILER_OVERHEAD", self._overheads(trace))
 
     def _insert(self, table_name: str, rows: Iterable[Row]) -> None:
         table = tables_of(self.version).get(table_name)

@@ -13,18 +13,19 @@ from roundline.simulate.engines.registry import ENGINES, gemms_of
 from roundline.simulate.engines.setup import Program, Setup
 from roundline.simulate.gpus import gpu_of
 from roundline.simulate.machine import Machine
+from roundline.simulate.nsys_columnar_writer import Layout, write_nsys_directory
 from roundline.simulate.nsys_writer import GraphMode, write_nsys_sqlite
 from roundline.simulate.ops import Flush, Step
 from roundline.simulate.shapes import ModelShape, shape_of
-from roundline.simulate.timeline import Anchor, Capture, Gpu, window
+from roundline.simulate.timeline import Anchor, Capture, Gpu, Kernel, window
 from roundline.simulate.torch_writer import TorchOptions, base_time_ns, write_torch
 from roundline.simulate.truth import CaptureTruth, truth_of
 from roundline.simulate.truth_files import write_truth
 from roundline.simulate.worker import HostCosts
 
-Format = Literal["nsys-sqlite", "torch"]
-FORMATS: Final = ("nsys-sqlite", "torch")
+Format = Literal["nsys-sqlite", "nsys-parquetdir", "nsys-arrowdir", "torch"]
 
+_SUFFIXES: Final = {"parquetdir": "pqtdir", "arrowdir": "arwdir"}  # as nsys names them
 _EPOCH_NS: Final = 1_778_580_840_000_000_000
 _FIRST_NS: Final = 2_014_000_000
 _WARM_UP_FACTOR: Final = 40.0  # compilation and first-touch make early rounds several times longer
@@ -125,11 +126,57 @@ def write_capture(
     if format_ == "torch":
         write_torch(capture, folder, torch_options)
         shift_ns = capture.epoch_ns - base_time_ns(capture)
-    else:
+    elif format_ == "nsys-sqlite":
         write_nsys_sqlite(capture, folder / "capture.sqlite", schema=schema, graphs=graphs)
-    parameters: dict[str, Any] = {**asdict(options), "format": format_}
+    else:
+        layout: Layout = "parquetdir" if format_ == "nsys-parquetdir" else "arrowdir"
+        target = folder / f"capture_{_SUFFIXES[layout]}"
+        write_nsys_directory(capture, target, layout, schema=schema, graphs=graphs)
+    parameters: dict[str, Any] = {**_asked_for(options), "format": format_}
     write_truth(truth, capture, folder, parameters, shift_ns)
     return truth
+
+
+def write_bulk(
+    options: SimulateOptions,
+    folder: Path,
+    kernels: int,
+    format_: Format = "nsys-sqlite",
+    *,
+    torch_options: TorchOptions | None = None,
+) -> int:
+    """Write a large capture by repeating a small one, in the memory of the small one.
+
+    Args:
+        options: the small capture.
+        folder: the folder to write into.
+        kernels: at least so many in all files together.
+        format_: `nsys-sqlite` or `torch`.
+        torch_options: what the writing torch knew.
+
+    Returns:
+        The number of kernels written.
+
+    Raises:
+        UsageError: another format.
+    """
+    if format_ not in ("nsys-sqlite", "torch"):
+        raise UsageError(f"large captures are nsys-sqlite or torch, not {format_}")
+    capture = simulate(replace(options, cut=False))
+    each = sum(isinstance(activity, Kernel) for _, activity in capture.activities())
+    times = -(-kernels // each)
+    folder.mkdir(parents=True, exist_ok=True)
+    if format_ == "torch":
+        write_torch(capture, folder, torch_options, times=times)
+    else:
+        write_nsys_sqlite(capture, folder / "capture.sqlite", times=times)
+    return each * times
+
+
+def _asked_for(options: SimulateOptions) -> dict[str, Any]:
+    """The options that are not the default."""
+    usual = asdict(SimulateOptions())
+    return {name: value for name, value in asdict(options).items() if value != usual[name]}
 
 
 def _check(options: SimulateOptions) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 Phase = Literal["draft", "verify", "sample", "commit", "draft_extend", "prefill", "other"]
 RangeKind = Literal["annotation", "cpu_op"]  # NVTX or record_function; operators of torch
@@ -173,6 +173,61 @@ def window(capture: Capture, start_ns: int, end_ns: int) -> Capture:
     """
     ranks = tuple(_window_of(trace, start_ns, end_ns) for trace in capture.ranks)
     return replace(capture, ranks=ranks, start_ns=start_ns, end_ns=end_ns)
+
+
+def repetitions(capture: Capture, times: int) -> Iterator[Capture]:
+    """The same recording `times` times in a row, each shifted behind the one before.
+
+    Correlation ids go on counting. What is held in memory is one repetition.
+    """
+    period_ns = capture.end_ns - capture.start_ns
+    ids = 1 + max(c.correlation_id for trace in capture.ranks for c in trace.api_calls)
+    for number in range(times):
+        yield _shifted(capture, number * period_ns, number * ids)
+
+
+def _shifted(capture: Capture, shift_ns: int, shift_ids: int) -> Capture:
+    if shift_ns == 0:
+        return capture
+    ranks = tuple(_shifted_rank(trace, shift_ns, shift_ids) for trace in capture.ranks)
+    return replace(
+        capture,
+        ranks=ranks,
+        start_ns=capture.start_ns + shift_ns,
+        end_ns=capture.end_ns + shift_ns,
+    )
+
+
+def _shifted_rank(trace: RankTrace, shift_ns: int, shift_ids: int) -> RankTrace:
+    return replace(
+        trace,
+        activities=tuple(_launched_later(a, shift_ns, shift_ids) for a in trace.activities),
+        api_calls=tuple(_launched_later(c, shift_ns, shift_ids) for c in trace.api_calls),
+        ranges=tuple(
+            replace(
+                r,
+                start_ns=r.start_ns + shift_ns,
+                end_ns=None if r.end_ns is None else r.end_ns + shift_ns,
+            )
+            for r in trace.ranges
+        ),
+        overheads=tuple(
+            replace(o, start_ns=o.start_ns + shift_ns, end_ns=o.end_ns + shift_ns)
+            for o in trace.overheads
+        ),
+    )
+
+
+_Launched = TypeVar("_Launched", Activity, ApiCall)
+
+
+def _launched_later(item: _Launched, shift_ns: int, shift_ids: int) -> _Launched:
+    return replace(
+        item,
+        start_ns=item.start_ns + shift_ns,
+        end_ns=item.end_ns + shift_ns,
+        correlation_id=item.correlation_id + shift_ids,
+    )
 
 
 def _window_of(trace: RankTrace, start_ns: int, end_ns: int) -> RankTrace:

@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -22,6 +22,7 @@ from roundline.simulate.timeline import (
     MemoryOp,
     Overhead,
     RankTrace,
+    repetitions,
 )
 
 # Kineto rounds the epoch down to a multiple of this to keep the digits of its timestamps few.
@@ -55,8 +56,16 @@ def base_time_ns(capture: Capture) -> int:
     return (capture.epoch_ns + capture.start_ns) // _BASE_STEP_NS * _BASE_STEP_NS
 
 
-def write_torch(capture: Capture, folder: Path, options: TorchOptions | None = None) -> list[Path]:
+def write_torch(
+    capture: Capture, folder: Path, options: TorchOptions | None = None, *, times: int = 1
+) -> list[Path]:
     """Write one trace per rank into `folder`, named as SGLang names them.
+
+    Args:
+        capture: what was recorded.
+        folder: where the traces go.
+        options: what the writing torch knew.
+        times: repeat the recording so often, in the memory of one repetition.
 
     Returns:
         The files in order of rank.
@@ -67,22 +76,30 @@ def write_torch(capture: Capture, folder: Path, options: TorchOptions | None = N
     for trace in capture.ranks:
         path = folder / f"1755512345.67-TP-{trace.rank}-DECODE{suffix}"
         with _opened(path, compress=options.compress) as out:
-            for piece in torch_text(capture, trace, options):
+            for piece in torch_text(capture, trace.rank, options, times=times):
                 out.write(piece)
         paths.append(path)
     return paths
 
 
 def torch_text(
-    capture: Capture, trace: RankTrace, options: TorchOptions | None = None
+    capture: Capture, rank: int, options: TorchOptions | None = None, *, times: int = 1
 ) -> Iterator[str]:
     """The trace of one rank, piece by piece."""
     options = options or TorchOptions()
-    yield from _head(capture, trace)
+    yield from _head(capture, capture.ranks[rank])
     shift_ns = capture.epoch_ns - base_time_ns(capture)
-    yield from _Events(capture, trace, shift_ns, options).text()
-    name = f"tmp_rank{trace.rank}.json"
-    yield f'\n  ],\n  "traceName": {json.dumps(name)}\n}}\n'
+    separator = "\n  {\n"
+    one_rank = replace(capture, ranks=(capture.ranks[rank],))
+    for part in repetitions(one_rank, times):
+        events = _Events(part, part.ranks[0], shift_ns, options)
+        for event in events.recorded():
+            yield separator + event + "\n  }"
+            separator = ",\n  {\n"
+        last = events
+    for event in last.closing():
+        yield separator + event + "\n  }"
+    yield f'\n  ],\n  "traceName": {json.dumps(f"tmp_rank{rank}.json")}\n}}\n'
 
 
 @contextmanager
@@ -130,11 +147,8 @@ class _Events:
     shift_ns: int
     options: TorchOptions
 
-    def text(self) -> Iterator[str]:
-        for number, event in enumerate(self._events()):
-            yield ("\n  {\n" if number == 0 else ",\n  {\n") + event + "\n  }"
-
-    def _events(self) -> Iterator[str]:
+    def recorded(self) -> Iterator[str]:
+        """What happened: ranges, calls each followed by what they launched, overheads."""
         for number, item in enumerate(self.trace.ranges):
             yield self._range(item, number + 1)
         launched: dict[int, list[Activity]] = {}
@@ -149,6 +163,9 @@ class _Events:
                 yield from self._activity(activity)
         for overhead in self.trace.overheads:
             yield self._overhead(overhead)
+
+    def closing(self) -> Iterator[str]:
+        """What the writer adds: process names and the end of the window."""
         yield from self._metadata_rows()
         yield self._window_end()
 

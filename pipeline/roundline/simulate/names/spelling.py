@@ -8,6 +8,7 @@ templates named `T1`, `T2` … where torch prints their types.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 _SCALARS: Final = frozenset(
@@ -17,6 +18,7 @@ _LITERAL: Final = re.compile(r"(?<=[<,( ])(\d+)(ul|u|l)?(?=[,>])")
 _INTEGER_TYPES: Final = {None: "int", "u": "unsigned int", "ul": "unsigned long", "l": "long"}
 
 
+@cache
 def nsight_spelling(name: str) -> str:
     """The demangled name as Nsight prints it; names without C++ syntax stay as they are."""
     if "(" not in name and "<" not in name:
@@ -27,6 +29,7 @@ def nsight_spelling(name: str) -> str:
     return _restyle(function) + (f"({shown})" if shown is not None else "")
 
 
+@cache
 def nsight_short_name(name: str) -> str:
     """The last identifier of the function, without namespaces, templates and parameters."""
     function, _ = _split_parameters(name)

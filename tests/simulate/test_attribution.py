@@ -1,0 +1,73 @@
+"""What attribution says of a simulated capture is its truth, to the nanosecond."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from agreement import Comparison, Key, difference
+
+from roundline.simulate.session import Format, SimulateOptions
+
+SMALL = SimulateOptions(rounds=3, model="qwen3.5-4b")
+SERVERS: dict[str, tuple[Format, SimulateOptions]] = {
+    "SGLang, graphs": ("nsys-sqlite", SMALL),
+    "SGLang, graphs, torch": ("torch", SMALL),
+    "SGLang, graphs, parquet": ("nsys-parquetdir", SMALL),
+    "SGLang, ranges, torch": (
+        "torch", replace(SMALL, ranges=True, cpu_ops=True, extend="eager"),
+    ),
+    "SGLang, sampled": ("nsys-sqlite", replace(SMALL, greedy=False)),
+    "SGLang, MoE on Hopper": (
+        "nsys-sqlite",
+        replace(SMALL, model="qwen3-next-80b-a3b", gpu="h100", side_stream=True, overlap_ns=900),
+    ),
+    "SGLang, MI300X": ("torch", replace(SMALL, gpu="mi300x")),
+    "TensorRT-LLM, one model": ("nsys-sqlite", replace(SMALL, engine="trtllm-one", gpu="h100")),
+    "plain, graph": ("nsys-sqlite", replace(SMALL, engine="plain-graph")),
+    "plain, eager": (
+        "nsys-sqlite", replace(SMALL, engine="plain-eager", model="qwen3-8b", tp=1),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=list(SERVERS))
+def comparison(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Comparison]:
+    """Each server: written, ingested, attributed, beside its truth."""
+    format_, options = SERVERS[request.param]
+    compared = Comparison(options, tmp_path_factory.mktemp("capture"), format_)
+    yield compared
+    compared.close()
+
+
+def test_rounds_have_the_boundaries_that_were_made(comparison: Comparison) -> None:
+    """Every complete round is found, from anchor to anchor."""
+    assert not comparison.missing
+
+
+def test_exclusive_time_is_the_truth(comparison: Comparison) -> None:
+    """By round, phase, draft step and category."""
+    assert not difference(*comparison.work(), of=(1, 2, 3))
+
+
+def test_idle_time_is_the_truth(comparison: Comparison) -> None:
+    """By round and cause."""
+    true, found = (without_phase(side) for side in comparison.idle())
+    assert not difference(true, found, of=(0, 1))
+
+
+def test_transfer_and_waiting_are_the_truth(comparison: Comparison) -> None:
+    """By round, over the ranks."""
+    assert not difference(*comparison.meetings(), of=(1,))
+
+
+def without_phase(idle: Counter[Key]) -> Counter[Key]:
+    """Idle time by (round, cause)."""
+    total: Counter[Key] = Counter()
+    for (key, _phase, cause), idle_ns in idle.items():
+        total[key, cause] += idle_ns
+    return total
