@@ -296,6 +296,10 @@ def test_rank_from_file_name(shared: Path, rank: int) -> None:
         ("worker3_step_12.pt.trace.json.gz", 3),
         ("host_4711.1755512345.pt.trace.json", None),
         ("http-3.json", None),
+        ("qwen3-27b-tp2.json.gz", None),
+        ("TP-2-bs1-1755512345.67-TP-0-DECODE.trace.json.gz", 0),
+        ("llm-worker-3_4711.1755512345.pt.trace.json", None),
+        ("host_dp0_pp0_tp1_dcp0.1755512345.pt.trace.json.gz", 1),
     ],
 )
 def test_rank_of_file_name(name: str, rank: int | None) -> None:

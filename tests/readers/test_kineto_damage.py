@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -205,6 +206,21 @@ def test_concatenated_traces_are_refused(tmp_path: Path) -> None:
     """A second trace after the end is refused too, not silently left out."""
     with pytest.raises(SourceError, match="interleaved writers"):
         read(write(tmp_path, PLAIN + b"\n" + PLAIN))
+
+
+def test_events_after_the_end_are_refused(tmp_path: Path) -> None:
+    """A stray bracket does not make the events behind it disappear."""
+    text = PLAIN.replace(b"}, {", b"}], {", 1)
+    with pytest.raises(SourceError, match="second trace"):
+        read(write(tmp_path, text))
+
+
+def test_many_broken_events_are_counted_one_by_one(tmp_path: Path) -> None:
+    """Unbalanced quotes everywhere cost only the events that have them."""
+    text = re.sub(rb'"(kernel_\d*[13579])", "pid": 0', rb'"\1, "pid": ?', PLAIN)
+    reading = read(write(tmp_path, text), lenient=True)
+    assert reading.kernel_names() == [f"kernel_{i}" for i in range(0, COUNT, 2)]
+    assert reading.codes() == {"malformed_events": COUNT // 2}
 
 
 def test_lost_gpu_event_is_loud(tmp_path: Path) -> None:

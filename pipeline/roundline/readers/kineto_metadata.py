@@ -25,8 +25,9 @@ _KEYS: Final = (
 _LABEL: Final = re.compile(r"\s*\[([^\]]+)\]\s*(.*)")
 _LABEL_PART: Final = re.compile(r"([A-Z]+)[-_]?(\d+)", re.IGNORECASE)
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_ ]?(\d+)", re.IGNORECASE)
-_TENSOR_PARALLEL: Final = re.compile(r"(?<![a-z])tp[-_]?(\d+)", re.IGNORECASE)
-_WORKER: Final = re.compile(r"(?<![a-z])worker[-_]?(\d{1,5})(?!\d)", re.IGNORECASE)
+# `TP-1` is a rank, `tp2` may as well be the number of GPUs
+_TENSOR_PARALLEL: Final = re.compile(r"(?<![A-Za-z])TP-(\d+)|pp\d+_tp(\d+)")
+_WORKER: Final = re.compile(r"^worker(\d+)(?=_step|\.)", re.IGNORECASE)
 _PIPELINE: Final = re.compile(r"(?<![a-z])pp[-_]?0*[1-9]", re.IGNORECASE)
 
 
@@ -182,11 +183,12 @@ def rank_of_file_name(name: str) -> int | None:
 
     With pipeline stages the tensor-parallel number alone names no rank.
     """
-    if match := _RANK.search(name):
-        return int(match[1])
-    if (match := _TENSOR_PARALLEL.search(name)) and not _PIPELINE.search(name):
-        return int(match[1])
-    return int(match[1]) if (match := _WORKER.search(name)) else None
+    patterns = (_RANK, _WORKER) if _PIPELINE.search(name) else (_RANK, _TENSOR_PARALLEL, _WORKER)
+    for pattern in patterns:
+        if matches := list(pattern.finditer(name)):
+            last = matches[-1]  # a prefix of the user's comes first
+            return int(last[last.lastindex or 1])
+    return None
 
 
 def devices_of(

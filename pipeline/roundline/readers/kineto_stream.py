@@ -32,10 +32,11 @@ _COMMA_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)+$")
 _BRACE_BEFORE: Final = re.compile(rb"\}\s*(?:,\s*)*$")
 _ARRAY_END: Final = re.compile(rb"\}\s*(?:,\s*)*\](?=\s*(?:,|\}|$))")
 _ONLY_END: Final = re.compile(rb"\s*(?:,\s*)*\]")
-_EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_MORE_EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[|"ph"\s*:\s*"[A-Za-z]"')
 _SECOND_HEAD: Final = re.compile(rb'"traceEvents"\s*:\s*\[|"schemaVersion"\s*:\s*\d+\s*,')
 _EVENT_START: Final = re.compile(rb'\{\s*"(?:ph|name|cat)"\s*:')
 _ATTEMPTS: Final = 64
+_SCANS: Final = 4
 _STEPS: Final = 4096
 
 
@@ -126,7 +127,7 @@ class EventStream(Generic[Event]):
                 size += len(piece)
         self.tail = b"".join(parts).rstrip(b"\0")
         self._text = b""
-        if self.ended and (match := _EVENTS_KEY.search(self.tail)):
+        if self.ended and (match := _MORE_EVENTS.search(self.tail)):
             raise _second_trace(self._path, self._offset + match.start())
 
 
@@ -173,6 +174,7 @@ class _Recovery(Generic[Event]):
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._resume = 0
+        self._scans = _SCANS * len(text)  # bytes: a span of broken events stays linear
         self._stopped = False
         self._final = False
 
@@ -245,7 +247,10 @@ class _Recovery(Generic[Event]):
     def _nested(self, index: int) -> bool:
         """An event that holds `},{` itself: its end is where its braces balance."""
         start = self._starts[index]
+        if self._scans <= 0:
+            return False
         end = end_of_object(self._text, start)
+        self._scans -= (end or len(self._text)) - start
         events = self._decode(self._text[start:end]) if end else None
         if events is None:
             return False
@@ -262,7 +267,7 @@ class _Recovery(Generic[Event]):
     def _lose(self, index: int) -> None:
         start, end = self._starts[index], self._ends[index]
         leaf = self._text[start:end]
-        if b'"ph"' not in self._text[end:]:
+        if self._text.find(b'"ph"', end) < 0:
             closed = self._final and _ARRAY_END.search(leaf)
             if not closed:
                 self._stopped = True  # cut by the end of this buffer, or of the file
