@@ -16,10 +16,13 @@ WITH placed AS (
     s.segment,
     s.mark,
     s.range_phase,
-    -- the sampling behind an eager pass is judged by what it does, below
-    CASE WHEN s.activity_id >= p.first_activity_id AND (s.replay_id > 0 OR s.mark <> 'break'
-      OR s.mark IS NULL) THEN p.pass_id END AS own_pass_id,
+    -- sampling and copies behind an eager pass are judged by what they do, below
+    CASE
+      WHEN s.replay_id = 0 AND (s.mark = 'break' OR a.kind = 'memory_op') THEN NULL
+      WHEN s.activity_id >= p.first_activity_id THEN p.pass_id
+    END AS own_pass_id,
   FROM int_segments AS s
+  JOIN int_activities AS a USING (activity_id)
   LEFT JOIN int_passes AS p USING (rank, replay_id, segment)
 ),
 -- What a replay runs before its first or after its last pass belongs to that pass.

@@ -1,5 +1,6 @@
--- Launch calls of the host with whether anything they launched was recorded. Calls after the last
--- one that is known to have run are left out: the recording may have stopped before their work.
+-- Launch calls of the host with whether anything they launched was recorded. Where most were, the
+-- calls before the first and after the last recorded one are left out: the two sides of a capture
+-- do not begin and end at the same moment.
 -- Grain: one row per launch call (launch_id)
 -- Needs: stg_api_calls, int_activities
 -- Columns:
@@ -10,18 +11,32 @@
 WITH ran AS (
   SELECT DISTINCT launch_id FROM int_activities WHERE launch_id IS NOT NULL
 ),
+calls AS (
+  SELECT
+    api.api_call_id AS launch_id,
+    api.rank,
+    api.is_graph_launch,
+    api.start_ns,
+    ran.launch_id IS NOT NULL AS ran,
+  FROM stg_api_calls AS api
+  LEFT JOIN ran ON ran.launch_id = api.api_call_id
+  WHERE api.rank IS NOT NULL AND (api.is_graph_launch OR api.is_kernel_launch)
+),
 known AS (
-  SELECT rank, max(start_ns) AS until_ns
-  FROM stg_api_calls
-  WHERE api_call_id IN (SELECT launch_id FROM ran)
-  GROUP BY rank
+  SELECT
+    rank,
+    is_graph_launch,
+    min(start_ns) FILTER (WHERE ran) AS from_ns,
+    max(start_ns) FILTER (WHERE ran) AS until_ns,
+    2 * count(*) FILTER (WHERE ran) >= count(*) AS most_ran,
+  FROM calls
+  GROUP BY rank, is_graph_launch
 )
 SELECT
-  calls.api_call_id AS launch_id,
+  calls.launch_id,
   calls.rank,
   calls.is_graph_launch,
-  ran.launch_id IS NOT NULL AS ran,
-FROM stg_api_calls AS calls
-JOIN known ON known.rank = calls.rank
-LEFT JOIN ran ON ran.launch_id = calls.api_call_id
-WHERE (calls.is_graph_launch OR (calls.is_kernel_launch AND calls.start_ns <= known.until_ns))
+  calls.ran,
+FROM calls
+JOIN known USING (rank, is_graph_launch)
+WHERE NOT known.most_ran OR calls.start_ns BETWEEN known.from_ns AND known.until_ns

@@ -9,7 +9,16 @@
 --   role VARCHAR  target, draft or prefill
 --   phase VARCHAR  verify, draft, draft_extend or prefill
 --   is_anchor BOOLEAN  a round starts here
-WITH phases AS (
+--   ends_cut BOOLEAN  the recording ended inside this pass
+WITH ordered AS (
+  SELECT
+    *,
+    last_value(CASE WHEN role <> 'draft' THEN role END IGNORE NULLS) OVER (
+      PARTITION BY rank ORDER BY pass_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS latest_model_role,
+  FROM int_pass_roles
+),
+phases AS (
   SELECT
     passes.pass_id,
     passes.rank,
@@ -18,16 +27,20 @@ WITH phases AS (
     passes.after,
     passes.range_phase,
     passes.is_cut,
+    passes.ends_cut,
     orders.draft_order,
     CASE
       WHEN passes.role = 'target' THEN 'verify'
       WHEN passes.role = 'prefill' OR passes.after = 'prefill' THEN 'prefill'
+      -- an engine that verifies first drafts after a prompt as after a verification
+      WHEN orders.draft_order = 'verify_first' AND passes.latest_model_role = 'prefill'
+        THEN 'prefill'
       WHEN orders.draft_order <> 'extend_draft' THEN 'draft'
       WHEN passes.range_phase = 'draft_extend' THEN 'draft_extend'
       WHEN passes.after = 'target' THEN 'draft_extend'
       ELSE 'draft'
     END AS phase,
-  FROM int_pass_roles AS passes
+  FROM ordered AS passes
   JOIN int_round_order AS orders USING (rank)
 ),
 -- With one draft pass a round, an engine that extends has no draft left to open a round with.
@@ -48,5 +61,6 @@ SELECT
     ELSE phase = 'draft'
       AND lag(phase) OVER (PARTITION BY rank ORDER BY pass_id) IS DISTINCT FROM 'draft'
   END AS is_anchor,
+  ends_cut,
 FROM phases
 JOIN openers USING (rank)

@@ -16,6 +16,7 @@
 --   layers BIGINT  layers that ran
 --   range_phase VARCHAR  phase that ranges state
 --   is_cut BOOLEAN  the recording began inside this pass
+--   ends_cut BOOLEAN  the recording ended inside this pass
 WITH sizes AS (
   SELECT
     rank,
@@ -58,7 +59,7 @@ targets AS (
 usual AS (
   SELECT rank, is_target, mode(gemms ORDER BY gemms) AS gemms
   FROM targets
-  WHERE NOT is_first
+  WHERE NOT is_first AND NOT is_last
   GROUP BY rank, is_target
 ),
 habits AS (
@@ -83,6 +84,7 @@ roles AS (
       ELSE 'target'
     END AS role,
     coalesce(is_first AND targets.gemms < usual.gemms, FALSE) AS is_cut,
+    coalesce(is_last AND targets.gemms < usual.gemms, FALSE) AS ends_cut,
   FROM targets
   LEFT JOIN habits USING (rank)
   LEFT JOIN usual USING (rank, is_target)
@@ -98,4 +100,5 @@ SELECT
   layers,
   range_phase,
   is_cut,
+  ends_cut,
 FROM roles

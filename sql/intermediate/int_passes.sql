@@ -5,7 +5,7 @@
 -- Needs: int_activities, int_segments
 -- Kept: table
 -- Columns:
---   pass_id BIGINT  dense over the store, in order of the first activity
+--   pass_id BIGINT  its first activity: unique and in order
 --   rank INTEGER  process driving one GPU
 --   replay_id BIGINT  whole replay that holds it; 0 when eager or piecewise
 --   segment BIGINT  segment of the lane
@@ -56,7 +56,8 @@ segments AS (
   GROUP BY rank, replay_id, segment
 )
 SELECT
-  row_number() OVER (ORDER BY first_activity_id) AS pass_id,
+  -- numbered by position in the capture, so that the order is total
+  first_activity_id AS pass_id,
   rank,
   replay_id,
   segment,
@@ -66,4 +67,8 @@ SELECT
   is_chunked,
   range_phase,
 FROM segments
-WHERE layers > 0 OR (gemms > 0 AND (replay_id > 0 OR has_embedding OR range_phase IS NOT NULL))
+QUALIFY
+  layers > 0
+  OR (gemms > 0 AND (
+    replay_id > 0 OR has_embedding OR max(layers) OVER (PARTITION BY rank) = 0
+  ))

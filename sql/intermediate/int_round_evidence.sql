@@ -1,5 +1,5 @@
 -- Per rank: what rounds may rest on, or why there are none. Ranges suffice alone. Graphs and bare
--- kernels must show a model that decodes: layers, passes that agree, sampling in between, and
+-- kernels must show a model that decodes: layers, passes with embedding or sampling between, and
 -- nothing that only training runs.
 -- Grain: one row per rank (rank)
 -- Needs: int_pass_roles, int_activities, stg_kernel_names
@@ -12,7 +12,7 @@ WITH ranks AS (
   SELECT
     a.rank,
     count(*) FILTER (WHERE is_training_kernel(n.normal_name)) AS training_kernels,
-    count(*) FILTER (WHERE a.category IN ('sampling', 'spec')) AS breaks,
+    count(*) FILTER (WHERE a.category IN ('sampling', 'spec', 'embedding')) AS breaks,
     count(*) FILTER (WHERE a.kind = 'kernel') AS kernels,
     count(*) FILTER (WHERE a.kind = 'graph_span') AS spans,
   FROM int_activities AS a
@@ -47,7 +47,7 @@ judged AS (
       WHEN 2 * targets.with_range > targets.passes THEN NULL
       WHEN targets.layers = 0 THEN 'no attention or recurrent kernels and no ranges'
       WHEN ranks.breaks = 0 AND 2 * targets.with_graph <= targets.passes
-        THEN 'no graphs, no ranges and no sampling kernels'
+        THEN 'no graphs, no ranges, and neither embedding nor sampling kernels'
     END AS refused_because,
   FROM ranks
   LEFT JOIN targets USING (rank)

@@ -33,6 +33,7 @@ numbered AS (
   SELECT
     passes.rank,
     passes.phase,
+    passes.ends_cut,
     count(*) FILTER (WHERE passes.is_anchor) OVER (
       PARTITION BY passes.rank ORDER BY passes.pass_id
     ) - 1 AS round_id,
@@ -45,6 +46,7 @@ contents AS (
     count(*) FILTER (WHERE phase = 'verify') AS verifies,
     count(*) FILTER (WHERE phase IN ('draft', 'draft_extend')) AS drafts,
     count(*) FILTER (WHERE phase = 'prefill') AS prefills,
+    bool_or(ends_cut) AS ends_cut,
   FROM numbered
   GROUP BY rank, round_id
 ),
@@ -70,4 +72,4 @@ JOIN last_activity USING (rank)
 LEFT JOIN usual USING (rank)
 WHERE
   anchors.next_start_ns IS NOT NULL
-  OR (contents.verifies > 0 AND contents.drafts = usual.drafts)
+  OR (contents.verifies > 0 AND contents.drafts = usual.drafts AND NOT contents.ends_cut)

@@ -28,8 +28,13 @@ replays AS (
     count(*) FILTER (WHERE kernels = full_kernels AND NOT is_opaque) AS replays_full,
     count(*) FILTER (WHERE is_opaque) AS opaque_replays,
   FROM (
+    -- the first and the last replay of a rank may be cut by the recording
     SELECT *, max(kernels) OVER (PARTITION BY process_id, signature) AS full_kernels
     FROM int_replays
+    QUALIFY is_opaque OR count(*) OVER (PARTITION BY rank) < 4
+      OR replay_id NOT IN (
+        min(replay_id) OVER (PARTITION BY rank), max(replay_id) OVER (PARTITION BY rank)
+      )
   )
   GROUP BY rank
 ),
