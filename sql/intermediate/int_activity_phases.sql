@@ -23,7 +23,8 @@ WITH placed AS (
     END AS own_pass_id,
   FROM int_segments AS s
   JOIN int_activities AS a USING (activity_id)
-  LEFT JOIN int_passes AS p USING (rank, replay_id, segment)
+  LEFT JOIN int_passes AS p
+    ON p.rank = s.rank AND p.replay_id = s.replay_id AND p.segment = s.segment
 ),
 -- What a replay runs before its first or after its last pass belongs to that pass.
 in_replays AS (
