@@ -348,7 +348,7 @@ def _no_zero(batch: pa.Table, column: str) -> pa.Array:
     """A column of ids in which 0 means none."""
     if column not in batch.column_names:
         return pa.nulls(batch.num_rows, pa.int64())
-    ids = batch[column]
+    ids = batch[column].combine_chunks()
     return pc.if_else(pc.equal(ids, 0), pa.scalar(None, pa.int64()), ids)
 
 

@@ -110,12 +110,13 @@ class SqliteExport:
             chunk = wanted[start : start + _IDS_PER_QUERY]
             marks = ", ".join("?" * len(chunk))
             query = f"SELECT id, value FROM StringIds WHERE id IN ({marks})"
-            found |= {id_: value or "" for id_, value in self._connection.execute(query, chunk)}
+            rows = self._connection.execute(query, chunk)
+            found |= {id_: _text(value) or "" for id_, value in rows}
         return found
 
     def _array(self, table: str, column: str, values: tuple[Any, ...], first_row: int) -> pa.Array:
         if column in _TEXT:
-            return pa.array([None if v is None else str(v) for v in values], pa.string())
+            return pa.array(map(_text, values), pa.string())
         try:
             return pa.array(values, pa.int64())
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -138,6 +139,13 @@ class SqliteExport:
                     " integer: the export is damaged, export again"
                 ) from None
         return numbers
+
+
+def _text(value: Any) -> str | None:
+    """Text of a cell: SQLite may hold anything in a text column."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    return None if value is None else str(value)
 
 
 def _quoted(name: str) -> str:
