@@ -67,12 +67,12 @@ def read_manifest(store: Path) -> Manifest:
     path = store / MANIFEST
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        version = raw["schema_version"]
+        version = int(raw["schema_version"])
     except FileNotFoundError:
         raise StoreError(
             f"{store} is no store: it has no {MANIFEST}; ingest the capture again"
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"{path} is damaged ({error}): ingest the capture again") from None
     if version != SCHEMA_VERSION:
         advice = "update Roundline" if version > SCHEMA_VERSION else "ingest the capture again"
