@@ -21,11 +21,11 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP) ## Ingest the bundled capture, print the ledger, write the report.
 	@mkdir -p out
-	$(BIN)/roundline ingest traces/qwen3.6-27b_2xA6000 -o out/demo.roundline --force
+	$(BIN)/roundline ingest traces/worked-example/capture.sqlite -o out/demo.roundline --force
 	$(BIN)/roundline reconcile out/demo.roundline --model qwen3.6-27b --draft-steps 3 \
-	  --log traces/qwen3.6-27b_2xA6000/server.log
+	  --log traces/worked-example/server.log
 	$(BIN)/roundline report out/demo.roundline --model qwen3.6-27b --draft-steps 3 \
-	  --log traces/qwen3.6-27b_2xA6000/server.log -o out/demo.md --force
+	  --log traces/worked-example/server.log -o out/demo.md --force
 	@echo 'wrote out/demo.md'
 
 test: $(STAMP) ## Run the tests.

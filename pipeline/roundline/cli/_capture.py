@@ -33,10 +33,8 @@ def sources_argument(function: F) -> F:
     )(function)
 
 
-def open_capture(
-    sources: tuple[Path, ...], store_path: Path | None, logs: tuple[Path, ...] = ()
-) -> Store:
-    """The store that the arguments mean; server logs become part of it."""
+def open_capture(sources: tuple[Path, ...], store_path: Path | None) -> Store:
+    """The store that the arguments mean."""
     from roundline.readers.ingest import IngestOptions, open_or_ingest
 
-    return open_or_ingest(sources, store_path, IngestOptions(notice=talk), logs)
+    return open_or_ingest(sources, store_path, IngestOptions(notice=talk))

@@ -46,6 +46,7 @@ def reconcile_capture(
     model: dict[str, Any],
 ) -> Reconciliation:
     """Open or ingest, then reconcile; model options that were not given come from the capture."""
+    from roundline.readers.windows import read_log_windows
     from roundline.reconcile.reconciliation import Claims, reconcile
 
     options = ModelOptions(**model)
@@ -54,8 +55,9 @@ def reconcile_capture(
     def predictor(facts: CaptureFacts) -> RoundFloor:
         return predict_round(_completed(options, given, facts))
 
-    store = open_capture(sources, store_path, logs)
-    return reconcile(store, predictor, Claims(accept_len, accept_rate, tolerance))
+    store = open_capture(sources, store_path)
+    claims = Claims(accept_len, accept_rate, tolerance)
+    return reconcile(store, predictor, claims, read_log_windows(logs))
 
 
 def _given() -> frozenset[str]:
@@ -73,5 +75,6 @@ def _completed(options: ModelOptions, given: frozenset[str], facts: CaptureFacts
         "tp": facts.ranks,
         "draft_steps": facts.draft_passes,
         "batch": facts.running_requests or options.batch,
+        "context": facts.context_tokens or options.context,
     }
     return replace(options, **{k: v for k, v in from_capture.items() if k not in given})

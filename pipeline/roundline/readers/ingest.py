@@ -94,9 +94,7 @@ def ingest(sources: Sequence[Path], target: Path, options: IngestOptions) -> Ing
     return _result(target, manifest)
 
 
-def open_or_ingest(
-    paths: Sequence[Path], target: Path | None, options: IngestOptions, logs: Sequence[Path] = ()
-) -> Store:
+def open_or_ingest(paths: Sequence[Path], target: Path | None, options: IngestOptions) -> Store:
     """The store that `paths` mean: a store itself, or files that are ingested first.
 
     An earlier store of the same files is used again as long as none of them has changed.
@@ -104,19 +102,19 @@ def open_or_ingest(
     Raises:
         StoreError: several stores, or a store together with other files.
     """
-    if len(paths) == 1 and is_store(paths[0]) and not logs:
+    if len(paths) == 1 and is_store(paths[0]):
         return _opened(paths[0], options)
     stores = [path for path in paths if is_store(path)]
     if stores:
         raise StoreError(
             f"{stores[0]} is a store: files cannot be added to it, ingest all of them together"
         )
-    found = find_sources([*paths, *logs])
+    found = find_sources(paths)
     target = target or _beside(found.sources[0][0], paths)
     if is_store(target) and _holds(target, found.sources):
         return open_store(target)
     _tell(options, f"ingesting into {target}")
-    ingest([*paths, *logs], target, replace(options, force=True))
+    ingest(paths, target, replace(options, force=True))
     return open_store(target)
 
 

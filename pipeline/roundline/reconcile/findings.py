@@ -116,7 +116,7 @@ def _lost_ms(read: MatrixRead, gbps: float) -> float:
 
 def _unpredicted(rank: MeasuredRank, ledger: Ledger) -> Iterator[Finding]:
     for line in ledger.lines:
-        if line.expected_ms is None and line.term != "idle":
+        if line.expected_ms is None and line.term != "idle" and line.measured_ms:
             yield Finding(
                 f"{line.term} takes {line.measured_ms:.2f} ms a round that no bandwidth model"
                 " predicts",

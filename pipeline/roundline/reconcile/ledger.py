@@ -18,6 +18,8 @@ TERMS: Final = (
     "unclassified", "other", "idle",
 )  # fmt: skip
 
+MEMORY_TERMS: Final = ("weights", "attention", "gdn", "draft")  # those that memory bandwidth rules
+
 
 @dataclass(frozen=True)
 class LedgerPart:
@@ -83,7 +85,7 @@ def _line(
 ) -> LedgerLine:
     if predicted is None:
         return LedgerLine(term, None, None, None, measured_ms, None, None, measured_ms, parts)
-    moves_bytes = bool(predicted.bytes) and term != "collective" and measured_ms > 0
+    moves_bytes = bool(predicted.bytes) and term in MEMORY_TERMS and measured_ms > 0
     return LedgerLine(
         term=term,
         bytes=predicted.bytes,

@@ -25,6 +25,8 @@ from roundline.warehouse.attribution import QualityLine, Rounds, read_quality, r
 from roundline.warehouse.build import open_warehouse
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from roundline.store import Store
 
 
@@ -36,6 +38,7 @@ class CaptureFacts:
     ranks: int
     draft_passes: int
     running_requests: int | None
+    context_tokens: int | None
 
 
 Predictor = Callable[[CaptureFacts], RoundFloor]
@@ -77,26 +80,33 @@ class Reconciliation:
         return self.ledgers[0]
 
 
-def reconcile(store: Store, predictor: Predictor, claims: Claims | None = None) -> Reconciliation:
+def reconcile(
+    store: Store,
+    predictor: Predictor,
+    claims: Claims | None = None,
+    log_windows: pa.Table | None = None,
+) -> Reconciliation:
     """Hold the steady rounds of a store against the bandwidth model.
 
     Args:
         store: the capture, its log included where there is one.
         predictor: the model's round for what the capture shows.
         claims: acceptance and tolerance.
+        log_windows: windows of server logs that are not in the store.
 
     Raises:
         EvidenceError: there are no steady rounds.
         UsageError: the acceptance is impossible, or the predictor refuses the capture.
     """
     with open_warehouse(store) as warehouse:
-        ranks, log = read_measured(warehouse), read_log(warehouse)
+        ranks, log = read_measured(warehouse), read_log(warehouse, log_windows)
     floor = predictor(
         CaptureFacts(
             device_name=ranks[0].device_name,
             ranks=len(ranks),
             draft_passes=ranks[0].draft_passes,
             running_requests=log.running_requests if log else None,
+            context_tokens=log.context_tokens if log else None,
         )
     )
     with open_warehouse(store, demands_of(floor)) as warehouse:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from roundline.bandwidth import speculation
 from roundline.bandwidth.acceptance import Acceptance, check_acceptance
+from roundline.store.schemas import TABLES
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class LogSummary:
     accept_rate: float | None
     tokens_per_s: float | None
     running_requests: int | None
+    context_tokens: int | None
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,18 @@ class Throughput:
     log_tokens_per_s: float | None
 
 
-def read_log(warehouse: duckdb.DuckDBPyConnection) -> LogSummary | None:
-    """Summarise `log_windows`; None when the capture has no log."""
+def read_log(
+    warehouse: duckdb.DuckDBPyConnection, more: pa.Table | None = None
+) -> LogSummary | None:
+    """Summarise the store's `log_windows` and `more` of them; None when there are none."""
+    table = TABLES["log_windows"].empty_table() if more is None else more
+    warehouse.register("more_windows", table)
     rows = warehouse.execute(
         """
         SELECT engine, round_ms, accept_len, accept_rate, gen_tokens_per_s, running_requests,
           coalesce(rounds, 1), unusable_because, fields
-        FROM log_windows ORDER BY source_id, line
+        FROM (SELECT * FROM log_windows UNION ALL BY NAME SELECT * FROM more_windows)
+        ORDER BY source_id, line
         """
     ).fetchall()
     if not rows:
@@ -76,6 +84,7 @@ def read_log(warehouse: duckdb.DuckDBPyConnection) -> LogSummary | None:
         accept_rate=_weighted(usable, 3),
         tokens_per_s=_weighted(usable, 4),
         running_requests=max(requests) if requests else None,
+        context_tokens=_context(usable),
     )
 
 
@@ -89,6 +98,13 @@ def _from_fields(rows: list[tuple[Any, ...]], key: str) -> float | None:
     values = [json.loads(row[8] or "{}").get(key) for row in rows]
     numbers = [value for value in values if isinstance(value, int | float)]
     return sum(numbers) / len(numbers) if numbers else None
+
+
+def _context(rows: list[tuple[Any, ...]]) -> int | None:
+    """Cached tokens of one request, where the engine prints those of all that run."""
+    total = _from_fields(rows, "full_tokens") or _from_fields(rows, "tokens")
+    running = [row[5] for row in rows if row[5]]
+    return round(total / max(running)) if total and running else None
 
 
 def choose_acceptance(
