@@ -103,7 +103,7 @@ def _walk(folder: Path, skipped: list[tuple[Path, str]]) -> Iterator[tuple[Path,
         else:
             try:
                 yield entry, sniff(entry)
-            except SourceError as error:
+            except (SourceError, OSError) as error:
                 skipped.append((entry, str(error)))
 
 
@@ -140,11 +140,20 @@ def _head(path: Path) -> bytes:
 _FOREIGN: Final = (
     (b"\x89HDF\r\n", "an HDF5 export, which loses NULLs: export sqlite or parquetdir instead"),
     (b"QDSTRM", "a raw nsys stream: import it with QdstrmImporter, then export"),
+    (b"NVR", "a Nsight Compute report, which times kernels one by one: record with nsys"),
     (b"\x28\xb5\x2f\xfd", "zstd-compressed: decompress it first (zstd -d)"),
+    (b"\xfd7zXZ", "xz-compressed: decompress it first (xz -d)"),
+    (b"BZh", "bzip2-compressed: decompress it first (bzip2 -d)"),
     (b"PK\x03\x04", "a zip archive: unpack it first"),
     (b"PAR1", "one Parquet table: give the export directory that holds it"),
-    (b"\x80\x04", "a Python pickle (a memory snapshot?), no trace"),
+    (b"\xff\xff\xff\xff", "an Arrow stream: give an arrowdir, or export sqlite or parquetdir"),
+    (b"ARROW1", "an Arrow file: give an arrowdir, or export sqlite or parquetdir"),
+    (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first"),
+    (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first"),
     (b"\x80\x02", "a Python pickle (a memory snapshot?), no trace"),
+    (b"\x80\x03", "a Python pickle (a memory snapshot?), no trace"),
+    (b"\x80\x04", "a Python pickle (a memory snapshot?), no trace"),
+    (b"\x80\x05", "a Python pickle (a memory snapshot?), no trace"),
 )  # fmt: skip
 
 
