@@ -25,6 +25,22 @@ SERVERS: dict[str, tuple[Format, SimulateOptions]] = {
         replace(SMALL, model="qwen3-next-80b-a3b", gpu="h100", side_stream=True, overlap_ns=900),
     ),
     "SGLang, MI300X": ("torch", replace(SMALL, gpu="mi300x")),
+    "SGLang, adaptive steps": ("nsys-sqlite", replace(SMALL, engine="sglang-adaptive", rounds=7)),
+    "SGLang, one draft pass": ("nsys-sqlite", replace(SMALL, draft_steps=1)),
+    "SGLang, n-grams": ("nsys-sqlite", replace(SMALL, engine="sglang-ngram")),
+    "SGLang, warm-up, prompt and flush": (
+        "nsys-sqlite", replace(SMALL, rounds=7, warm_up=2, prefill_after=(4,), flush_after=(3,)),
+    ),
+    "SGLang, latent attention": (
+        "nsys-sqlite", replace(SMALL, model="deepseek-v3-lite", gpu="h100"),
+    ),
+    "vLLM": ("nsys-sqlite", replace(SMALL, engine="vllm")),
+    "TensorRT-LLM, two models": (
+        "nsys-sqlite",
+        replace(SMALL, engine="trtllm-two", model="qwen3-8b", draft_model="qwen3-0.6b", ranges=True),
+    ),
+    "llama.cpp": ("nsys-sqlite", replace(SMALL, engine="llama.cpp", tp=1)),
+    "plain, Mamba": ("nsys-sqlite", replace(SMALL, engine="plain-graph", model="mamba-hybrid-8b")),
     "TensorRT-LLM, one model": ("nsys-sqlite", replace(SMALL, engine="trtllm-one", gpu="h100")),
     "plain, graph": ("nsys-sqlite", replace(SMALL, engine="plain-graph")),
     "plain, eager": (

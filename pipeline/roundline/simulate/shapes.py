@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from roundline.errors import UnknownNameError
 
-Mixer = Literal["attention", "gdn"]
+Mixer = Literal["attention", "gdn", "mamba"]
 WEIGHT_BYTES: Final = 2  # bf16
 
 
@@ -48,6 +48,66 @@ class Attention:
     def kv_bytes_per_token(self, tp: int) -> int:
         """Keys and values of one layer on one GPU."""
         return 2 * (max(self.kv_heads, tp) // tp) * self.head_dim * WEIGHT_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentAttention:
+    """Latent attention (MLA): one compressed KV vector for all heads, replicated over ranks."""
+
+    heads: int
+    q_rank: int
+    kv_rank: int
+    nope_dim: int
+    rope_dim: int
+    value_dim: int
+
+    def compressions(self, hidden: int) -> Matrix:
+        """Down-projections of queries and of keys and values, fused."""
+        return Matrix("qkv_a", hidden, self.q_rank + self.kv_rank + self.rope_dim)
+
+    def queries(self, tp: int) -> Matrix:
+        """Up-projection of the queries."""
+        return Matrix("q_b", self.q_rank, self.heads // tp * (self.nope_dim + self.rope_dim))
+
+    def expansions(self, tp: int) -> tuple[Matrix, Matrix]:
+        """Up-projections of keys and of values, each absorbed into a batched GEMM."""
+        heads = self.heads // tp
+        return (
+            Matrix("kv_b", self.kv_rank, heads * self.nope_dim),
+            Matrix("kv_b", self.kv_rank, heads * self.value_dim),
+        )
+
+    def output(self, hidden: int, tp: int) -> Matrix:
+        """The output projection."""
+        return Matrix("o", self.heads * self.value_dim // tp, hidden)
+
+    def kv_bytes_per_token(self) -> int:
+        """The compressed vector of one layer, the same on every GPU."""
+        return (self.kv_rank + self.rope_dim) * WEIGHT_BYTES
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mamba:
+    """A Mamba-2 mixer with a state of heads x head_dim x state_dim in float32."""
+
+    heads: int
+    head_dim: int
+    state_dim: int
+    groups: int
+
+    def inputs(self, hidden: int, tp: int) -> Matrix:
+        """The fused projection of gate, input, B, C and step."""
+        inner = self.heads * self.head_dim
+        width = 2 * inner + 2 * self.groups * self.state_dim + self.heads
+        return Matrix("ssm_in", hidden, width // tp)
+
+    def output(self, hidden: int, tp: int) -> Matrix:
+        """The output projection."""
+        return Matrix("ssm_out", self.heads * self.head_dim // tp, hidden)
+
+    def state_bytes(self, tp: int) -> int:
+        """Recurrent state of one layer and one sequence on one GPU."""
+        return self.heads * self.head_dim * self.state_dim * 4 // tp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +160,9 @@ class ModelShape:
     hidden: int
     vocabulary: int
     layers: tuple[Mixer, ...]
-    attention: Attention
+    attention: Attention | LatentAttention
     gdn: GatedDeltaNet | None = None
+    mamba: Mamba | None = None
     intermediate: int = 0
     experts: Experts | None = None
     qk_norm: bool = True
@@ -202,6 +263,27 @@ _SHAPES: Final = {
             gdn=GatedDeltaNet(k_heads=16, v_heads=32),
             experts=Experts(count=512, used=10, intermediate=512, shared_intermediate=512),
             has_mtp=True,
+        ),
+        ModelShape(
+            name="deepseek-v3-lite",
+            hidden=2048,
+            vocabulary=129_280,
+            layers=("attention",) * 27,
+            attention=LatentAttention(
+                heads=16, q_rank=768, kv_rank=512, nope_dim=128, rope_dim=64, value_dim=128
+            ),
+            experts=Experts(count=64, used=6, intermediate=1408, shared_intermediate=2816),
+            has_mtp=True,
+        ),
+        ModelShape(
+            name="mamba-hybrid-8b",
+            hidden=4096,
+            vocabulary=131_072,
+            layers=tuple("attention" if i % 8 == 4 else "mamba" for i in range(40)),
+            attention=Attention(q_heads=32, kv_heads=8, head_dim=128),
+            mamba=Mamba(heads=128, head_dim=64, state_dim=128, groups=8),
+            intermediate=12_288,
+            qk_norm=False,
         ),
     )
 }

@@ -27,6 +27,10 @@ class Dialect:
         activation: between gate_up and down.
         gdn_prologue: between the input projections and the recurrence.
         recurrent: the recurrence by mode.
+        latent_attention: attention over the compressed cache of latent attention.
+        latent_kv_write: its cache write.
+        mamba_prologue: between the input projection and the state update of a Mamba layer.
+        mamba: its state update.
         route: expert routing after the router GEMM.
         after_experts: combination of expert outputs.
         cast: from bf16 logits to float.
@@ -51,6 +55,10 @@ class Dialect:
     gated_norm: Names
     concatenate: Names
     before_gemm: Names = field(default=())
+    latent_attention: Names = field(default=())
+    latent_kv_write: Names = field(default=())
+    mamba_prologue: Names = field(default=())
+    mamba: Names = field(default=())
     route: Names = field(default=())
     expert_gemm: Names = field(default=())
     after_experts: Names = field(default=())

@@ -57,6 +57,20 @@ _PAGED_DECODE: Final = KernelName(
     f"{_VARIANT}, Params>(Params)",
     "attention",
 )
+_LATENT_TRAITS: Final = (
+    "Flash_fwd_kernel_traits_mla<576, 64, 64, 8, cutlass::bfloat16_t, cutlass::bfloat16_t, 512>"
+)
+_LATENT_ATTENTION: Final = KernelName(
+    f"void flash::flash_fwd_splitkv_mla_kernel<{_LATENT_TRAITS}, false, flash::SharedStorageMLA<"
+    f"{_LATENT_TRAITS} > >(flash::Flash_fwd_mla_params)",
+    "attention",
+)
+_LATENT_COMBINE: Final = KernelName(
+    "void flash::flash_fwd_splitkv_mla_combine_kernel<cutlass::bfloat16_t, float, long, 512, 32>"
+    "(flash::Flash_fwd_mla_params)",
+    "attention",
+)
+_LATENT_KV_WRITE: Final = t.triton("set_mla_kv_buffer_kernel", "kvcache")
 _CUSTOM_ALL_REDUCE: Final = KernelName(
     f"void sglang::cross_device_reduce_1stage<{_BF16}, 2>(sglang::RankData*, "
     f"sglang::RankSignals, sglang::Signal*, {_BF16}*, int, int)",
@@ -159,6 +173,10 @@ def dialect(gemm: GemmPicker, *, custom_all_reduce: bool = True) -> Dialect:
         gdn_prologue=_gdn_prologue,
         recurrent=_recurrent,
         gated_norm=(t.triton("_layer_norm_fwd_1pass_kernel", "gdn"),),
+        latent_attention=(_LATENT_ATTENTION, _LATENT_COMBINE),
+        latent_kv_write=(_LATENT_KV_WRITE,),
+        mamba_prologue=(t.triton("_causal_conv1d_update_kernel", "gdn"),),
+        mamba=(t.triton("_selective_scan_update_kernel", "gdn"),),
         concatenate=(t.CONCATENATE,),
         route=(
             KernelName(

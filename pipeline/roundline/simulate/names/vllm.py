@@ -53,6 +53,23 @@ _SPLIT_KV_COMBINE: Final = KernelName(
     f"void flash::flash_fwd_splitkv_combine_kernel<{_TRAITS}, 4, 4, true>(flash::Flash_fwd_params)",
     "attention",
 )
+_LATENT_ATTENTION: Final = KernelName(
+    "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaKernelTmaWarpspecialized<"
+    "cute::tuple<cute::C<128>, cute::C<128>, cute::tuple<cute::C<512>, cute::C<64> > >, "
+    "cutlass::bfloat16_t, float, cutlass::bfloat16_t, float> >(int)",
+    "attention",
+)
+_LATENT_COMBINE: Final = KernelName(
+    "void cutlass::device_kernel<cutlass::fmha::kernel::Sm100FmhaMlaReductionKernel<"
+    "cutlass::bfloat16_t, float, float, 128ul, 512ul, 256> >(int)",
+    "attention",
+)
+_LATENT_KV_WRITE: Final = KernelName(
+    "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16, __nv_bfloat16, "
+    "(vllm::Fp8KVCacheDataType)0, false>(__nv_bfloat16 const*, __nv_bfloat16 const*, "
+    "__nv_bfloat16*, long const*, int, int, int, int, int, int, int, float const*)",
+    "kvcache",
+)
 _CUSTOM_ALL_REDUCE: Final = KernelName(
     "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, "
     "vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)",
@@ -107,6 +124,10 @@ def dialect(gemm: GemmPicker, *, custom_all_reduce: bool = True) -> Dialect:
         gdn_prologue=_gdn_prologue,
         recurrent=_recurrent,
         gated_norm=(t.triton("layer_norm_fwd_kernel", "gdn"),),
+        latent_attention=(_LATENT_ATTENTION, _LATENT_COMBINE),
+        latent_kv_write=(_LATENT_KV_WRITE,),
+        mamba_prologue=(t.triton("_causal_conv1d_update_kernel", "gdn"),),
+        mamba=(t.triton("_selective_scan_update_kernel", "gdn"),),
         concatenate=(t.CONCATENATE,),
         route=(
             KernelName(
