@@ -22,7 +22,7 @@ from roundline.warehouse.connection import connect, identifier, quote
 
 _ROW_GROUP: Final = 122_880
 _BATCH: Final = 65_536
-_MEMORY_LIMIT: Final = "160MB"
+_MEMORY_LIMIT: Final = "96MB"
 _TIMES: Final = ("start_ns", "end_ns")
 
 
@@ -48,7 +48,7 @@ def assemble(
     """Write every raw table but `diagnostics` below `folder` and return its number of rows."""
     connection = connect(spill, _MEMORY_LIMIT)
     try:
-        connection.execute("SET threads = 2")
+        connection.execute("SET threads = 1")
         _create_maps(connection, parts, ranks)
         rows = {"names": _write(connection, folder, "names", _names(parts))}
         for table in (*DENSE_IDS, "overheads", "log_windows"):
