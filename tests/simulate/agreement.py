@@ -62,12 +62,31 @@ class Comparison:
         return true, self._found(f"SELECT {columns} FROM round_attribution")
 
     def idle(self) -> tuple[Counter[Key], Counter[Key]]:
-        """Idle time by (round, phase, cause): true and found."""
+        """Idle time by (round, phase, cause, host range): true and found."""
         true = Counter(
-            {(_key(r), i.phase, i.cause): i.idle_ns for r in self.matched for i in r.idle}
+            {
+                (_key(r), i.phase, i.cause, i.host_range): i.idle_ns
+                for r in self.matched
+                for i in r.idle
+            }
         )
-        columns = "rank, round_id, phase, cause, idle_ns"
+        columns = "rank, round_id, phase, cause, host_range, idle_ns"
         return true, self._found(f"SELECT {columns} FROM round_idle")
+
+    def host(self) -> tuple[Counter[Key], Counter[Key]]:
+        """Launches, synchronisations and the time in them by round: true and found."""
+        parts = ("launches", "launch_ns", "syncs", "sync_ns")
+        true = Counter({(_key(r), p): getattr(r.host, p) for r in self.matched for p in parts})
+        sql = " UNION ALL ".join(
+            f"SELECT rank, round_id, '{part}', {part} FROM round_host" for part in parts
+        )
+        return +true, self._found(sql)
+
+    def leads(self) -> tuple[list[Key], list[Key]]:
+        """(rank, lead, host time, kernels) of every graph launch: true and found."""
+        true = [(g.rank, g.lead_ns, g.host_ns, g.kernels) for g in self.truth.graph_launches]
+        found = self.rows("SELECT rank, lead_ns, host_ns, kernels FROM graph_launches")
+        return sorted(true), sorted(found)
 
     def meetings(self) -> tuple[Counter[Key], Counter[Key]]:
         """Transfer and waiting time by round: true and found."""

@@ -37,7 +37,9 @@ SERVERS: dict[str, tuple[Format, SimulateOptions]] = {
     "vLLM": ("nsys-sqlite", replace(SMALL, engine="vllm")),
     "TensorRT-LLM, two models": (
         "nsys-sqlite",
-        replace(SMALL, engine="trtllm-two", model="qwen3-8b", draft_model="qwen3-0.6b", ranges=True),
+        replace(
+            SMALL, engine="trtllm-two", model="qwen3-8b", draft_model="qwen3-0.6b", ranges=True
+        ),
     ),
     "llama.cpp": ("nsys-sqlite", replace(SMALL, engine="llama.cpp", tp=1)),
     "plain, Mamba": ("nsys-sqlite", replace(SMALL, engine="plain-graph", model="mamba-hybrid-8b")),
@@ -71,9 +73,20 @@ def test_exclusive_time_is_the_truth(comparison: Comparison) -> None:
 
 
 def test_idle_time_is_the_truth(comparison: Comparison) -> None:
-    """By round and cause."""
+    """By round, cause, and what the host was doing while it was late."""
     true, found = (without_phase(side) for side in comparison.idle())
-    assert not difference(true, found, of=(0, 1))
+    assert not difference(true, found, of=(0, 1, 2))
+
+
+def test_host_calls_are_the_truth(comparison: Comparison) -> None:
+    """Launches, synchronisations and the time in them by round."""
+    assert not difference(*comparison.host(), of=(0, 1))
+
+
+def test_leads_of_graph_launches_are_the_truth(comparison: Comparison) -> None:
+    """How long before each replay its call began."""
+    true, found = comparison.leads()
+    assert found == true
 
 
 def test_transfer_and_waiting_are_the_truth(comparison: Comparison) -> None:
@@ -82,8 +95,8 @@ def test_transfer_and_waiting_are_the_truth(comparison: Comparison) -> None:
 
 
 def without_phase(idle: Counter[Key]) -> Counter[Key]:
-    """Idle time by (round, cause)."""
+    """Idle time by (round, cause, host range)."""
     total: Counter[Key] = Counter()
-    for (key, _phase, cause), idle_ns in idle.items():
-        total[key, cause] += idle_ns
+    for (key, _phase, cause, host_range), idle_ns in idle.items():
+        total[key, cause, host_range] += idle_ns
     return total

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roundline.simulate.gpus import gpu_of
+from roundline.simulate.idle_truth import Idle
 from roundline.simulate.timeline import (
     Activity,
     Anchor,
@@ -19,7 +20,7 @@ from roundline.simulate.timeline import (
     RankTrace,
     Truth,
 )
-from roundline.simulate.truth import Idle, truth_of
+from roundline.simulate.truth import truth_of
 
 
 def kernel(
@@ -223,4 +224,4 @@ def test_idle_of_a_zero_length_neighbour_is_split_there() -> None:
     found = truth_of(
         one_rank(kernel(0, 10, anchor=True), kernel(20, 20), kernel(50, 60, anchor=True))
     ).rounds
-    assert found[0].idle == (Idle("verify", "unknown", 40),)
+    assert found[0].idle == (Idle("verify", "unknown", None, 40),)

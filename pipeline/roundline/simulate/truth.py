@@ -15,18 +15,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from roundline.simulate.timeline import (
-    COLLECTIVE,
-    Activity,
-    Anchor,
-    ApiCall,
-    Capture,
-    Overhead,
-    RankTrace,
-)
+from roundline.simulate.host_truth import GraphLaunch, RoundHost, graph_launches, round_host
+from roundline.simulate.idle_truth import Gap, HostSide, Idle
+from roundline.simulate.timeline import COLLECTIVE, Activity, Anchor, Capture, RankTrace
 
-Cause = str
-IdleKey = tuple[str, Cause]  # phase, cause
 WorkKey = tuple[str, int | None, str]  # phase, draft step, category
 
 
@@ -47,15 +39,6 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
-    """Idle time of a round; `phase` is that of the activity that ends it."""
-
-    phase: str
-    cause: Cause
-    idle_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class Round:
     """One round of one rank: `[start_ns, end_ns)` from its anchor to the next."""
 
@@ -66,6 +49,7 @@ class Round:
     excluded_because: str | None
     work: tuple[Work, ...]
     idle: tuple[Idle, ...]
+    host: RoundHost
 
     @property
     def wall_ns(self) -> int:
@@ -105,6 +89,7 @@ class CaptureTruth:
     rounds: tuple[Round, ...]
     activities: tuple[Located, ...]
     collectives: tuple[Meeting, ...]
+    graph_launches: tuple[GraphLaunch, ...]
 
 
 def truth_of(capture: Capture) -> CaptureTruth:
@@ -115,7 +100,10 @@ def truth_of(capture: Capture) -> CaptureTruth:
         of_rank, activities = _rank_truth(trace)
         rounds += of_rank
         located += activities
-    return CaptureTruth(tuple(rounds), tuple(located), tuple(_meetings(capture, located)))
+    launches = (launch for trace in capture.ranks for launch in graph_launches(trace))
+    return CaptureTruth(
+        tuple(rounds), tuple(located), tuple(_meetings(capture, located)), tuple(launches)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +155,7 @@ def _rank_truth(trace: RankTrace) -> tuple[list[Round], list[Located]]:
     spans = list(_spans(line))
     segments = list(_segments(line, starts))
     segment_starts = [segment.start_ns for segment in segments]
-    launches = {call.correlation_id: call for call in trace.api_calls}
+    host = HostSide(trace)
     rounds = [
         Round(
             rank=trace.rank,
@@ -175,10 +163,12 @@ def _rank_truth(trace: RankTrace) -> tuple[list[Round], list[Located]]:
             start_ns=span.start_ns,
             end_ns=span.end_ns,
             excluded_because=span.anchor.excluded_because,
-            work=tuple(_work(_inside(line, starts, span), within)),
-            idle=tuple(_idle(within, launches, trace.overheads)),
+            work=tuple(_work(started, within)),
+            idle=tuple(host.idle(_gaps(within))),
+            host=round_host(trace, (i.activity for i in started), span.start_ns, span.end_ns),
         )
         for number, span in enumerate(spans)
+        for started in [_inside(line, starts, span)]
         for within in [_inside(segments, segment_starts, span)]
     ]
     return rounds, list(_located(trace.rank, line, spans, segments))
@@ -261,51 +251,12 @@ def _work_key(activity: Activity) -> WorkKey:
     return truth.phase, truth.draft_step, truth.category
 
 
-def _idle(
-    segments: list[_Segment], launches: dict[int, ApiCall], overheads: tuple[Overhead, ...]
-) -> Iterator[Idle]:
-    total: Counter[IdleKey] = Counter()
+def _gaps(segments: list[_Segment]) -> Iterator[Gap]:
     for segment in segments:
         if segment.owner is None and segment.before and segment.after:
-            phase = segment.after.activity.truth.phase
-            parts = _causes(segment, segment.before.activity, segment.after.activity, launches)
-            for why, from_ns, to_ns in parts:
-                held_ns = _covered(overheads, from_ns, to_ns)
-                total[phase, "profiler"] += held_ns
-                total[phase, why] += to_ns - from_ns - held_ns
-    for (leads_to, cause), idle_ns in sorted(total.items()):
-        if idle_ns:
-            yield Idle(leads_to, cause, idle_ns)
-
-
-def _causes(
-    gap: _Segment, before: Activity, after: Activity, launches: dict[int, ApiCall]
-) -> list[tuple[Cause, int, int]]:
-    """The parts of a gap by cause."""
-    launch = launches.get(after.correlation_id)
-    if after.replay_id is not None and after.replay_id == before.replay_id:
-        return [("in_graph", gap.start_ns, gap.end_ns)]
-    if launch is None:
-        return [("unknown", gap.start_ns, gap.end_ns)]
-    if launch.start_ns <= gap.start_ns:
-        return [("dependency", gap.start_ns, gap.end_ns)]
-    called_ns = min(launch.start_ns, gap.end_ns)
-    return [
-        ("host_late", gap.start_ns, called_ns),
-        ("launch_latency", called_ns, gap.end_ns),
-    ]
-
-
-def _covered(overheads: tuple[Overhead, ...], start_ns: int, end_ns: int) -> int:
-    """How much of `[start_ns, end_ns)` the union of the overheads covers."""
-    covered_ns, until_ns = 0, start_ns
-    for overhead in sorted(overheads, key=lambda o: o.start_ns):
-        from_ns = max(overhead.start_ns, until_ns)
-        to_ns = min(overhead.end_ns, end_ns)
-        if to_ns > from_ns:
-            covered_ns += to_ns - from_ns
-            until_ns = to_ns
-    return covered_ns
+            yield Gap(
+                segment.start_ns, segment.end_ns, segment.before.activity, segment.after.activity
+            )
 
 
 def _meetings(capture: Capture, located: list[Located]) -> Iterator[Meeting]:

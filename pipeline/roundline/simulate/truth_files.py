@@ -61,6 +61,7 @@ def _round(item: Round, meetings: tuple[Meeting, ...], shift_ns: int) -> dict[st
         "excluded_because": item.excluded_because,
         "attribution": [asdict(work) for work in item.work],
         "idle": [asdict(idle) for idle in item.idle],
+        "host": asdict(item.host),
         "collectives": {
             "count": len(met),
             "transfer_ns": sum(m.transfer_ns or 0 for m in met),

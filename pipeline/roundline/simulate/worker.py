@@ -153,7 +153,8 @@ class Worker:
         start_ns = self.host_ns
         correlation_id = self._call(step.op.api, self.costs.launch_ns)
         if self.with_cpu_ops:
-            self._operator(_OPERATORS.get(step.op.category, "aten::empty"), start_ns)
+            began_ns = start_ns - min(1_500, self.costs.python_ns // 2)
+            self._operator(_OPERATORS.get(step.op.category, "aten::empty"), began_ns)
         reaches_gpu_ns = start_ns + self.jittered(self.costs.launch_latency_ns)
         return Launch(correlation_id, reaches_gpu_ns, self.costs.eager_gap_ns)
 
@@ -236,10 +237,10 @@ class Worker:
         )
         return self.correlation_id
 
-    def _operator(self, name: str, call_ns: int) -> None:
+    def _operator(self, name: str, start_ns: int) -> None:
         self.ranges.append(
             HostRange(
-                start_ns=call_ns - min(1_500, self.costs.python_ns // 2),
+                start_ns=start_ns,
                 end_ns=self.host_ns,
                 thread_id=self.thread_id,
                 name=name,
@@ -261,11 +262,10 @@ class Worker:
         )
 
     def _work(self, step: Work) -> None:
-        if step.label is not None:
-            self.open_ranges.append((step.label, "cpu_op", self.host_ns))
+        start_ns = self.host_ns
         self.host_ns += self.jittered(step.duration_ns)
-        if step.label is not None:
-            self._close()
+        if step.label is not None and self.with_cpu_ops:
+            self._operator(step.label, start_ns)
 
     def _close(self) -> None:
         name, kind, start_ns = self.open_ranges.pop()
