@@ -24,7 +24,7 @@ _AT_LEAST_ONE: Final = click.IntRange(1)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder to write."
 )
-@click.option("--case", help="A shipped capture instead of options: worked-example.")
+@click.option("--case", help="A named capture instead of options: worked-example, nextn-study.")
 @click.option(
     "--engine", type=click.Choice(ENGINES), default="sglang-mtp", show_default=True,
     help="Which server runs.",

@@ -46,7 +46,12 @@ _WORKED_EXAMPLE: Final = Case(
     kernel_costs=KernelCosts(
         gpu=gpu_of("rtx-a6000"), gemm_efficiency=0.909, alpha_ns=17_000, beta_ns_per_kb=60
     ),
-    host_costs=HostCosts(graph_call_ns=60_000, graph_call_per_node_ns=270, graph_gap_ns=850),
+    host_costs=HostCosts(
+        graph_call_ns=60_000,
+        graph_call_per_node_ns=270,
+        graph_latency_per_node_ns=135,
+        graph_gap_ns=850,
+    ),
     first_line=datetime(2026, 5, 12, 10, 13, 57, tzinfo=UTC),
     windows=(
         LogWindow(tokens=148, idle_s=49.0),
@@ -55,7 +60,34 @@ _WORKED_EXAMPLE: Final = Case(
         LogWindow(tokens=123),
     ),
 )
-CASES: Final = {"worked-example": _WORKED_EXAMPLE}
+# A 4B hybrid with three NEXTN steps on one GH200, node-level tracing: the public study whose
+# author found 3 ms a round outside graphs, graph launches that lead by 45 and 400 us, and a
+# vocabulary projection that is 17 % of the cycle, three quarters of it in the drafts.
+_NEXTN_STUDY: Final = Case(
+    options=SimulateOptions(
+        engine="sglang-mtp",
+        model="qwen3.5-4b",
+        gpu="gh200",
+        tp=1,
+        draft_steps=3,
+        rounds=20,
+        seed=4,
+        host_factor=1.35,
+        host_ranges=True,
+    ),
+    kernel_costs=KernelCosts(
+        gpu=gpu_of("gh200"), gemm_efficiency=0.2175, lm_head_efficiency=0.40, gemm_latency_ns=5_000
+    ),
+    host_costs=HostCosts(
+        graph_call_ns=250_000,
+        graph_latency_ns=0,
+        graph_latency_per_node_ns=810,
+        graph_gap_ns=1_300,
+    ),
+    first_line=datetime(2026, 5, 12, 10, 14, 0, tzinfo=UTC),
+    windows=(LogWindow(tokens=110), LogWindow(tokens=112), LogWindow(tokens=111)),
+)
+CASES: Final = {"worked-example": _WORKED_EXAMPLE, "nextn-study": _NEXTN_STUDY}
 
 
 def write_case(name: str, folder: Path) -> CaptureTruth:

@@ -35,6 +35,7 @@ class KernelCosts:
     Attributes:
         gpu: the GPU.
         gemm_efficiency: fraction of peak bandwidth that a large weight GEMM reaches.
+        lm_head_efficiency: the same for the vocabulary projection, if it differs.
         stream_efficiency: fraction that state and KV-cache kernels reach.
         gemm_latency_ns: fixed cost of a GEMM.
         alpha_ns: latency of a collective.
@@ -43,6 +44,7 @@ class KernelCosts:
 
     gpu: Gpu
     gemm_efficiency: float = 0.90
+    lm_head_efficiency: float | None = None
     stream_efficiency: float = 0.80
     gemm_latency_ns: int = 3_500
     alpha_ns: int = 6_000
@@ -50,7 +52,10 @@ class KernelCosts:
 
     def gemm_ns(self, matrix: Matrix) -> int:
         """Reading a weight matrix once."""
-        return self.gemm_latency_ns + self._read_ns(matrix.size_bytes, self.gemm_efficiency)
+        efficiency = self.gemm_efficiency
+        if matrix.name == "lm_head" and self.lm_head_efficiency is not None:
+            efficiency = self.lm_head_efficiency
+        return self.gemm_latency_ns + self._read_ns(matrix.size_bytes, efficiency)
 
     def small_ns(self, category: str, rows: int) -> int:
         """A kernel whose bytes do not matter."""

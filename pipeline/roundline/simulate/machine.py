@@ -25,6 +25,7 @@ class Machine:
         start_ns: the clock when the machine starts.
         own_device_ids: every process calls its GPU 0 (as with CUDA_VISIBLE_DEVICES).
         with_cpu_ops: record the operator around every eager launch, as torch does.
+        with_host_ranges: record the host's own work as ranges, as hand-made annotations do.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Machine:
         epoch_ns: int = 0,
         own_device_ids: bool = False,
         with_cpu_ops: bool = False,
+        with_host_ranges: bool = False,
     ) -> None:
         self._gpu = gpu
         self._epoch_ns = epoch_ns
@@ -51,6 +53,7 @@ class Machine:
                 rng=random.Random(f"{seed}/{rank}"),
                 host_ns=start_ns + 40_000 * rank,
                 with_cpu_ops=with_cpu_ops,
+                with_host_ranges=with_host_ranges,
                 is_amd=gpu.vendor == "amd",
             )
             for rank in range(ranks)

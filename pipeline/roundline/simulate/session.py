@@ -45,6 +45,8 @@ class SimulateOptions:
             everything from the first launch on.
         own_device_ids: every process calls its GPU 0.
         cpu_ops: record torch operators around eager launches.
+        host_factor: scales the host's own work between launches.
+        host_ranges: record what the host works on between launches as ranges.
     """
 
     engine: str = "sglang-mtp"
@@ -71,6 +73,8 @@ class SimulateOptions:
     cut: bool = True
     own_device_ids: bool = False
     cpu_ops: bool = False
+    host_ranges: bool = False
+    host_factor: float = 1.0
 
 
 def simulate(
@@ -97,6 +101,7 @@ def simulate(
         epoch_ns=_EPOCH_NS,
         own_device_ids=options.own_device_ids,
         with_cpu_ops=options.cpu_ops,
+        with_host_ranges=options.host_ranges,
     )
     programs = _programs(options, costs)
     for number in range(-1, options.rounds + 1):
@@ -206,7 +211,7 @@ def _programs(options: SimulateOptions, costs: KernelCosts) -> Callable[[int, bo
     def program(batch: int, warming_up: bool) -> Program:
         key = batch, warming_up
         if key not in made:
-            factor = _WARM_UP_FACTOR if warming_up else 1.0
+            factor = options.host_factor * (_WARM_UP_FACTOR if warming_up else 1.0)
             made[key] = ENGINES[options.engine].program(
                 replace(setup, batch=batch, host_factor=factor)
             )

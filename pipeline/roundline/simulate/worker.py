@@ -57,6 +57,8 @@ class HostCosts:
         launch_ns: an eager launch call.
         launch_latency_ns: from the start of a launch call to the earliest start on the GPU.
         graph_call_ns: a graph launch call, plus `graph_call_per_node_ns` for each node.
+        graph_latency_ns: from the start of a graph launch call to its first node, plus
+            `graph_latency_per_node_ns` for each node.
         graph_gap_ns: between two nodes of a replay.
         eager_gap_ns: between two queued eager activities.
         sync_return_ns: from the end of GPU work to the return of a synchronisation.
@@ -69,6 +71,7 @@ class HostCosts:
     graph_call_ns: int = 28_000
     graph_call_per_node_ns: int = 180
     graph_latency_ns: int = 21_000
+    graph_latency_per_node_ns: int = 90
     graph_gap_ns: int = 800
     eager_gap_ns: int = 1_100
     sync_return_ns: int = 7_000
@@ -100,6 +103,7 @@ class Worker:
     rng: random.Random
     host_ns: int
     with_cpu_ops: bool = False
+    with_host_ranges: bool = False
     is_amd: bool = False
     correlation_id: int = 4_000  # on every rank alike: ids collide over processes, as they do
     lanes: dict[int, int] = field(default_factory=dict)
@@ -164,7 +168,9 @@ class Worker:
         self.host_ns += self.jittered(self.costs.python_ns)
         start_ns = self.host_ns
         correlation_id = self._call("cudaGraphLaunch", self.costs.graph_call_ns + nodes_ns)
-        reaches_gpu_ns = start_ns + self.jittered(self.costs.graph_latency_ns + nodes_ns // 2)
+        latency_ns = self.costs.graph_latency_ns
+        latency_ns += self.costs.graph_latency_per_node_ns * len(step.ops)
+        reaches_gpu_ns = start_ns + self.jittered(latency_ns)
         graph_id = self.graphs.setdefault(step.graph, 11 + 8 * len(self.graphs))
         return Launch(correlation_id, reaches_gpu_ns, self.costs.graph_gap_ns, graph_id)
 
@@ -237,14 +243,14 @@ class Worker:
         )
         return self.correlation_id
 
-    def _operator(self, name: str, start_ns: int) -> None:
+    def _operator(self, name: str, start_ns: int, kind: RangeKind = "cpu_op") -> None:
         self.ranges.append(
             HostRange(
                 start_ns=start_ns,
                 end_ns=self.host_ns,
                 thread_id=self.thread_id,
                 name=name,
-                kind="cpu_op",
+                kind=kind,
             )
         )
 
@@ -264,8 +270,9 @@ class Worker:
     def _work(self, step: Work) -> None:
         start_ns = self.host_ns
         self.host_ns += self.jittered(step.duration_ns)
-        if step.label is not None and self.with_cpu_ops:
-            self._operator(step.label, start_ns)
+        if step.label is not None and (self.with_cpu_ops or self.with_host_ranges):
+            kind: RangeKind = "annotation" if self.with_host_ranges else "cpu_op"
+            self._operator(step.label, start_ns, kind)
 
     def _close(self) -> None:
         name, kind, start_ns = self.open_ranges.pop()
