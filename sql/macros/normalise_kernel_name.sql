@@ -17,12 +17,12 @@ CREATE OR REPLACE MACRO _without_parameters(name) AS (
   .regexp_replace('[()]', '', 'g')
 );
 
--- Mangled identifiers carry their length before them; lengths of one and two are left, because
--- digits such as those of `conv1d` and `2stage` belong to the identifier.
+-- Mangled identifiers carry their length before them. Lengths of one and two are left, and what
+-- follows an underscore: the digits of `conv1d`, `2stage` and `shuffle_4bit` are part of a word.
 CREATE OR REPLACE MACRO _without_mangling(name) AS (
   if(
-    regexp_matches(name, '^_+z'),
-    regexp_replace(name, '([^0-9])(?:[3-9]|[1-9][0-9]+)([a-z_])', '\1::\2', 'g'),
+    regexp_matches(name, '^_+z(n[kr]*(st|s_)?)?l?[0-9]'),
+    regexp_replace(name, '([^0-9_]|s[0-9]?_)(?:[3-9]|[1-9][0-9]+)([a-z_])', '\1::\2', 'g'),
     name
   )
 );
