@@ -40,7 +40,7 @@ def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts
     events = EventReader(export, metadata, sink)
     try:
         events.read()
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise SourceError(
             f"{export.label}: a value is out of range ({error}): the export is damaged"
         ) from error

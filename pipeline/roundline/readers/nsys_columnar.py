@@ -17,6 +17,7 @@ from roundline.readers.contract import Diagnostic, Progress, ReadOptions, Sink, 
 from roundline.readers.nsys import read_export
 
 _BATCH: Final = 65_536
+_DAMAGE: Final = (pa.ArrowException, OSError, UnicodeDecodeError)
 _EMPTY: Final = 4  # bytes of a file that was opened and never written
 _SUFFIXES: Final = (".parquet", ".arrow")
 
@@ -65,8 +66,8 @@ class ColumnarExport:
         self.empty = [file.name for file in files if file.stat().st_size <= _EMPTY]
 
     @cached_property
-    def _schemas(self) -> dict[str, pa.Schema]:
-        return {name: self._schema(file) for name, file in self._files.items()}
+    def _columns(self) -> dict[str, frozenset[str]]:
+        return {name: self._names(file) for name, file in self._files.items()}
 
     def tables(self) -> frozenset[str]:
         """Names of the tables that are there."""
@@ -74,8 +75,7 @@ class ColumnarExport:
 
     def columns(self, table: str) -> frozenset[str]:
         """Columns of a table; empty when the table is missing."""
-        schema = self._schemas.get(table)
-        return frozenset(schema.names) if schema is not None else frozenset()
+        return self._columns.get(table, frozenset())
 
     def scan(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Batches of existing columns: integers as int64, text as string."""
@@ -84,14 +84,14 @@ class ColumnarExport:
             for batch in self._batches(file, columns):
                 arrays = [_plain(batch.column(name)) for name in columns]
                 yield pa.Table.from_arrays(arrays, names=list(columns))
-        except (pa.ArrowInvalid, OSError) as error:
+        except _DAMAGE as error:
             raise SourceError(f"{file}: {error}: export again") from error
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """Values of these ids in StringIds."""
         wanted = pa.array(sorted({id_ for id_ in ids if id_ is not None}), pa.int64())
         found: dict[int, str] = {}
-        if "StringIds" not in self._files:
+        if not {"id", "value"} <= self.columns("StringIds"):
             return found
         for batch in self.scan("StringIds", ["id", "value"]):
             hits = batch.filter(pc.is_in(batch["id"], value_set=wanted))
@@ -99,13 +99,14 @@ class ColumnarExport:
             found |= {id_: value or "" for id_, value in pairs}
         return found
 
-    def _schema(self, file: Path) -> pa.Schema:
+    @staticmethod
+    def _names(file: Path) -> frozenset[str]:
         try:
             if file.suffix == ".parquet":
-                return pq.read_schema(file)
+                return frozenset(pq.read_schema(file).names)
             with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as reader:
-                return reader.schema
-        except (pa.ArrowInvalid, OSError) as error:
+                return frozenset(reader.schema.names)
+        except _DAMAGE as error:
             raise SourceError(f"{file}: {error}: the export is damaged, export again") from error
 
     @staticmethod
@@ -119,13 +120,25 @@ class ColumnarExport:
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """Unsigned ids keep their bits as signed ones; other integers widen; text stays."""
+    """Unsigned ids keep their bits as signed ones; other numbers widen; text stays."""
+    array.validate()
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
     if array.type == pa.uint64():
         return array.view(pa.int64())
-    if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
+    if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
         return array.cast(pa.int64())
-    if pa.types.is_binary(array.type) or pa.types.is_large_string(array.type):
-        return array.cast(pa.string(), safe=False)
-    return array
+    return _text(array)
+
+
+def _text(array: pa.Array) -> pa.Array:
+    """Text whose undecodable bytes are replaced, as in exports of other containers."""
+    binary = array.cast(pa.binary())
+    binary.validate(full=True)
+    try:
+        text = binary.cast(pa.string())
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        values = [v and v.decode("utf-8", errors="replace") for v in binary.to_pylist()]
+        text = pa.array(values, pa.string())
+    return text

@@ -34,7 +34,7 @@ def read_nsys_sqlite(
     try:
         with closing(_connect(path)) as connection:
             facts = read_export(SqliteExport(path, connection), sink, options)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise SourceError(
             f"{path}: {error}: the export is damaged or incomplete, export again"
         ) from error

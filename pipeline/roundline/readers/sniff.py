@@ -172,8 +172,9 @@ def _sqlite(path: Path) -> SourceKind:
     uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
+            connection.text_factory = lambda name: name.decode("utf-8", errors="replace")
             rows = connection.execute("SELECT name FROM sqlite_master").fetchall()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # even a message may be garbled
         raise SourceError(f"{path}: {error}: the export is truncated, export again") from error
     if not {name for (name,) in rows} & {*NSYS_TABLES, "TARGET_INFO_GPU", "ANALYSIS_DETAILS"}:
         raise SourceError(f"{path} is a SQLite file without any table of an Nsight export")
