@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# no timed assertions: machines differ
+settings.register_profile("roundline", deadline=None)
+settings.load_profile("roundline")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import click
 from roundline.cli._capture import open_capture, sources_argument
 from roundline.cli._output import emit
 from roundline.cli.options import force_option, format_option, output_option
+from roundline.errors import SourceError
 
 
 @click.command()
@@ -26,9 +27,16 @@ def command(
     """Say what a capture lacks, what that blocks, and which command would capture it."""
     from roundline.report.diagnosis import render_diagnosis
     from roundline.warehouse.build import open_warehouse
-    from roundline.warehouse.diagnosis import diagnose
+    from roundline.warehouse.diagnosis import diagnose, diagnose_unusable
 
-    store = open_capture(sources, store_path)
+    try:
+        store = open_capture(sources, store_path)
+    except SourceError as error:
+        unusable = diagnose_unusable(error)
+        if unusable is None:
+            raise
+        emit(render_diagnosis(unusable, format_), output, force=force)
+        return
     with open_warehouse(store) as warehouse:
         diagnosis = diagnose(store, warehouse)
     emit(render_diagnosis(diagnosis, format_), output, force=force)

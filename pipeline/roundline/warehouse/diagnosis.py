@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 
+from roundline.errors import NoGpuActivityError, SourceError, TruncatedSourceError
+
 if TYPE_CHECKING:
     from roundline.store import Store
 
@@ -127,6 +129,16 @@ def diagnose(store: Store, warehouse: duckdb.DuckDBPyConnection) -> Diagnosis:
     )
 
 
+def diagnose_unusable(error: SourceError) -> Diagnosis | None:
+    """What can be said of a source that cannot be ingested; None if it is no capture at all."""
+    codes = {NoGpuActivityError: "no_gpu_activity", TruncatedSourceError: "truncated"}
+    code = codes.get(type(error))
+    if code is None:
+        return None
+    nothing = Completeness(None, None, None)
+    return Diagnosis({}, nothing, (finding(code, str(error), "error"),))
+
+
 def finding(code: str, text: str, severity: str | None = None) -> Finding:
     """A finding with what its code blocks and how to fix it."""
     remedy = REMEDIES.get(code, Remedy("warning", (), "see the text"))
@@ -166,7 +178,7 @@ def _completeness(warehouse: duckdb.DuckDBPyConnection) -> Completeness:
     recorded, launches, full, replays = warehouse.execute(
         """
         SELECT sum(eager_recorded), sum(eager_launches),
-          sum(replays_full), sum(greatest(replays, graph_launches))
+          sum(replays_full), sum(replays + graph_launches - graph_recorded)
         FROM completeness
         """
     ).fetchall()[0]
