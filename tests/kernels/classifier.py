@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,11 @@ def _labelled(path: Path) -> list[Labelled]:
 
 def classify(names: Sequence[str]) -> list[Classified]:
     """The class of every name, in the order given."""
+    return list(_classified(tuple(names)))
+
+
+@cache
+def _classified(names: tuple[str, ...]) -> tuple[Classified, ...]:
     connection = _warehouse(names)
     rows = connection.execute(
         """
@@ -88,7 +94,7 @@ def classify(names: Sequence[str]) -> list[Classified]:
         """
     ).fetchall()
     connection.close()
-    return [Classified(*row) for row in rows]
+    return tuple(Classified(*row) for row in rows)
 
 
 def _warehouse(names: Sequence[str]) -> duckdb.DuckDBPyConnection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def mangled(name: str) -> str | None:
     return "_ZN" + "".join(f"{len(part)}{part}" for part in path[1].split("::")) + "Ev"
 
 
-SPELLINGS = {
+SPELLINGS: dict[str, Callable[[str], str]] = {
     "nsight": nsight,
     "lower case": str.lower,
     "upper case": str.upper,
