@@ -11,10 +11,10 @@ from typing import Final
 from roundline.errors import UnknownNameError
 from roundline.simulate.costs import KernelCosts
 from roundline.simulate.gpus import gpu_of
+from roundline.simulate.launches import HostCosts
 from roundline.simulate.session import SimulateOptions, simulate, write_capture
 from roundline.simulate.sglang_log import LogWindow, sglang_log
 from roundline.simulate.truth import CaptureTruth
-from roundline.simulate.worker import HostCosts
 
 
 @dataclass(frozen=True, kw_only=True)

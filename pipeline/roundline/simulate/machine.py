@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
+from roundline.simulate.launches import HostCosts, Launch
 from roundline.simulate.ops import Eager, Op, Replay, Step
 from roundline.simulate.timeline import COLLECTIVE, Capture, Gpu
-from roundline.simulate.worker import HostCosts, Launch, Worker
+from roundline.simulate.worker import Worker
 
 
 class Machine:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from roundline.simulate import nsys_metadata as metadata
 from roundline.simulate.names.spelling import nsight_short_name, nsight_spelling
-from roundline.simulate.nsys_schema import PRODUCT_VERSIONS, Version, parse_version, tables_of
+from roundline.simulate.nsys_metadata import Row
+from roundline.simulate.nsys_schema import Version, parse_version, tables_of
 from roundline.simulate.timeline import (
     ApiCall,
     Capture,
@@ -23,10 +25,7 @@ from roundline.simulate.timeline import (
 )
 
 GraphMode = Literal["node", "graph"]
-Row = Mapping[str, object]
 
-_VM: Final = 0x0001_0000_0000_0000
-_CONTEXT: Final = 1
 _COPY_KINDS: Final = {"HtoD": (1, 1, 2), "DtoH": (2, 2, 1), "DtoD": (8, 2, 2), "PtoP": (10, 2, 2)}
 _API_SUFFIX: Final = {"cudaGraphLaunch": "_v10000", "cudaLaunchKernelExC": "_v11060"}
 _PUSH_POP: Final = 59
@@ -211,19 +210,28 @@ class _Export:
             }
 
     def _insert_metadata(self, capture: Capture) -> None:
-        metadata = "META_DATA_EXPORT" if self.version >= (3, 4) else "EXPORT_META_DATA"
-        self._insert(metadata, _pairs(_export_facts(self.schema)))
-        self._insert("META_DATA_CAPTURE", _pairs(self._capture_facts()))
+        export_table = "META_DATA_EXPORT" if self.version >= (3, 4) else "EXPORT_META_DATA"
+        self._insert(export_table, metadata.pairs(metadata.export_facts(self.schema)))
+        self._insert("META_DATA_CAPTURE", metadata.pairs(self._capture_facts()))
         duration_ns = capture.end_ns
         self._insert(
             "ANALYSIS_DETAILS",
-            [{"globalVid": _VM, "duration": duration_ns, "startTime": 0, "stopTime": duration_ns}],
+            [
+                {
+                    "globalVid": metadata.VM,
+                    "duration": duration_ns,
+                    "startTime": 0,
+                    "stopTime": duration_ns,
+                }
+            ],
         )
         self._insert("TARGET_INFO_SESSION_START_TIME", [{"utcEpochNs": capture.epoch_ns}])
-        self._insert("PROCESSES", (_process(trace) for trace in capture.ranks))
-        self._insert("TARGET_INFO_GPU", (_gpu(capture, trace) for trace in capture.ranks))
-        self._insert("TARGET_INFO_CUDA_DEVICE", (_device(capture, t) for t in capture.ranks))
-        contexts = [_context(trace) for trace in capture.ranks]
+        self._insert("PROCESSES", (metadata.process(trace) for trace in capture.ranks))
+        self._insert("TARGET_INFO_GPU", (metadata.gpu(capture, trace) for trace in capture.ranks))
+        self._insert(
+            "TARGET_INFO_CUDA_DEVICE", (metadata.device(capture, t) for t in capture.ranks)
+        )
+        contexts = [metadata.context(trace) for trace in capture.ranks]
         self._insert("TARGET_INFO_CUDA_NULL_STREAM", contexts)
         self._insert("TARGET_INFO_CUDA_CONTEXT_INFO", contexts)
 
@@ -246,11 +254,11 @@ def _gpu_columns(trace: RankTrace, activity: Kernel | MemoryOp) -> dict[str, obj
         "start": activity.start_ns,
         "end": activity.end_ns,
         "deviceId": trace.device_id,
-        "contextId": _CONTEXT,
+        "contextId": metadata.CONTEXT,
         "greenContextId": 0,
         "streamId": activity.stream_id,
         "correlationId": activity.correlation_id,
-        "globalPid": _global_pid(trace),
+        "globalPid": metadata.global_pid(trace),
         "graphNodeId": node,
     }
 
@@ -259,7 +267,7 @@ def _host_columns(trace: RankTrace, item: ApiCall | HostRange | Overhead) -> dic
     return {
         "start": item.start_ns,
         "end": item.end_ns,
-        "globalTid": _global_pid(trace) | item.thread_id,
+        "globalTid": metadata.global_pid(trace) | item.thread_id,
     }
 
 
@@ -270,10 +278,10 @@ def _synchronisations(trace: RankTrace) -> Iterator[Row]:
                 "start": call.start_ns,
                 "end": call.end_ns,
                 "deviceId": trace.device_id,
-                "contextId": _CONTEXT,
+                "contextId": metadata.CONTEXT,
                 "streamId": 7,
                 "correlationId": call.correlation_id,
-                "globalPid": _global_pid(trace),
+                "globalPid": metadata.global_pid(trace),
                 "syncType": 3,
                 "eventId": 0xFFFF_FFFF,
                 "eventSyncId": 0xFFFF_FFFF,
@@ -294,80 +302,3 @@ def _graph_spans(trace: RankTrace) -> Iterator[Row]:
             "graphId": nodes[0].graph_id,
             "graphExecId": (nodes[0].graph_id or 0) + 1,
         }
-
-
-def _global_pid(trace: RankTrace) -> int:
-    return _VM | trace.pid << 24
-
-
-def _pairs(facts: Iterable[tuple[str, str]]) -> list[Row]:
-    return [{"name": name, "value": value} for name, value in facts]
-
-
-def _export_facts(schema: str) -> list[tuple[str, str]]:
-    major, minor, micro = schema.split(".")
-    return [
-        ("EXPORT_PRODUCT_NAME", "NVIDIA Nsight Systems"),
-        ("EXPORT_PRODUCT_VERSION", PRODUCT_VERSIONS[schema]),
-        ("EXPORT_SCHEMA_VERSION", schema),
-        ("EXPORT_SCHEMA_VERSION_MAJOR", major),
-        ("EXPORT_SCHEMA_VERSION_MINOR", minor),
-        ("EXPORT_SCHEMA_VERSION_MICRO", micro),
-        ("EXPORT_PARAM_EXPORT_TYPE", "SQLite"),
-        ("EXPORT_PARAM_LAZY", "true"),
-        ("EXPORT_PARAM_TIME_NORMALIZE", "false"),
-        ("EXPORT_PARAM_TIME_SHIFT", "0"),
-        ("EXPORT_PARAM_TABLES_TO_EXPORT", ""),
-        ("EXPORT_PARAM_TIMES_TO_EXPORT", ""),
-        ("EXPORT_CONFIG_TIME_SHIFT", "0"),
-        ("SYNTHETIC", "written by roundline simulate"),
-    ]
-
-
-def _process(trace: RankTrace) -> Row:
-    return {"globalPid": _global_pid(trace), "pid": trace.pid, "name": f"scheduler_TP{trace.rank}"}
-
-
-def _gpu(capture: Capture, trace: RankTrace) -> Row:
-    gpu, (major, minor) = capture.gpu, capture.gpu.compute_capability
-    return {
-        "vmId": _VM,
-        "id": trace.rank,
-        "name": gpu.name,
-        "busLocation": f"0000:{0x41 + 0x40 * trace.rank:02x}:00.0",
-        "isDiscrete": 1,
-        "l2CacheSize": gpu.l2_bytes,
-        "totalMemory": gpu.memory_bytes,
-        "memoryBandwidth": gpu.memory_bandwidth_bytes_per_s,
-        "smCount": gpu.sm_count,
-        "chipName": gpu.chip,
-        "cuDevice": trace.rank,
-        "threadsPerWarp": 32,
-        "computeMajor": major,
-        "computeMinor": minor,
-        "smMajor": major,
-        "smMinor": minor,
-    }
-
-
-def _device(capture: Capture, trace: RankTrace) -> Row:
-    return {
-        "gpuId": trace.rank,
-        "cudaId": trace.device_id,
-        "pid": trace.pid,
-        "numMultiprocessors": capture.gpu.sm_count,
-    }
-
-
-def _context(trace: RankTrace) -> Row:
-    return {
-        "nullStreamId": 7,
-        "streamId": 7,
-        "hwId": 0,
-        "vmId": 1,
-        "processId": trace.pid,
-        "deviceId": trace.device_id,
-        "contextId": _CONTEXT,
-        "parentContextId": 0,
-        "isGreenContext": 0,
-    }

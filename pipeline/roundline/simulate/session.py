@@ -12,6 +12,7 @@ from roundline.simulate.costs import KernelCosts
 from roundline.simulate.engines.registry import ENGINES, gemms_of
 from roundline.simulate.engines.setup import Program, Setup
 from roundline.simulate.gpus import gpu_of
+from roundline.simulate.launches import HostCosts
 from roundline.simulate.machine import Machine
 from roundline.simulate.nsys_columnar_writer import Layout, write_nsys_directory
 from roundline.simulate.nsys_writer import GraphMode, write_nsys_sqlite
@@ -21,7 +22,6 @@ from roundline.simulate.timeline import Anchor, Capture, Gpu, Kernel, window
 from roundline.simulate.torch_writer import TorchOptions, base_time_ns, write_torch
 from roundline.simulate.truth import CaptureTruth, truth_of
 from roundline.simulate.truth_files import write_truth
-from roundline.simulate.worker import HostCosts
 
 Format = Literal["nsys-sqlite", "nsys-parquetdir", "nsys-arrowdir", "torch"]
 

@@ -181,9 +181,14 @@ def repetitions(capture: Capture, times: int) -> Iterator[Capture]:
     Correlation ids go on counting. What is held in memory is one repetition.
     """
     period_ns = capture.end_ns - capture.start_ns
-    ids = 1 + max(c.correlation_id for trace in capture.ranks for c in trace.api_calls)
+    ids = 1 + max(map(_last_id, capture.ranks), default=0)
     for number in range(times):
         yield _shifted(capture, number * period_ns, number * ids)
+
+
+def _last_id(trace: RankTrace) -> int:
+    calls = max((call.correlation_id for call in trace.api_calls), default=0)
+    return max(calls, max((a.correlation_id for a in trace.activities), default=0))
 
 
 def _shifted(capture: Capture, shift_ns: int, shift_ids: int) -> Capture:
