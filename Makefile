@@ -26,7 +26,6 @@ demo: $(STAMP) ## Ingest the bundled capture, print the ledger, write the report
 	  --log traces/worked-example/server.log
 	$(BIN)/roundline report out/demo.roundline --model qwen3.6-27b --draft-steps 3 \
 	  --log traces/worked-example/server.log -o out/demo.md --force
-	@echo 'wrote out/demo.md'
 
 test: $(STAMP) ## Run the tests.
 	$(BIN)/python -m pytest -n auto --dist loadfile

@@ -1,7 +1,8 @@
 -- The role of every pass: target, draft or prefill, by ranges where they speak, else by layers.
 -- The target is what has (nearly) the most layers; a prompt shows chunked recurrent kernels, or
 -- runs outside the whole graphs in which the rank's other target passes run. A capture cuts its
--- first and last pass: what has more layers than a draft there is a target that was cut.
+-- first and last pass: what has more layers than a draft there is a target that was cut. One that
+-- lost records in the middle is nearer to the target than to a draft.
 -- Grain: one row per pass (pass_id)
 -- Needs: int_passes
 -- Kept: table
@@ -50,10 +51,12 @@ drafts AS (
 targets AS (
   SELECT
     sized.*,
-    is_large OR (
-      (is_first OR is_last) AND range_phase IS NULL AND sized.layers > coalesce(drafts.layers, 0)
-    ) AS is_target,
+    is_large OR (range_phase IS NULL AND (
+      ((is_first OR is_last) AND sized.layers > coalesce(drafts.layers, 0))
+      OR 2 * sized.layers > sizes.layers + drafts.layers
+    )) AS is_target,
   FROM sized
+  JOIN sizes USING (rank)
   LEFT JOIN drafts USING (rank)
 ),
 usual AS (

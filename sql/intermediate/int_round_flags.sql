@@ -12,6 +12,7 @@ WITH verify_graphs AS (
     rounds.round_id,
     arg_max(replays.signature, replays.kernels) AS signature,
     max(replays.kernels) AS kernels,
+    max(replays.layers) AS layers,
   FROM int_replays AS replays
   ASOF JOIN int_rounds AS rounds
     ON replays.rank = rounds.rank AND replays.start_ns >= rounds.start_ns
@@ -24,6 +25,7 @@ usual AS (
     mode(drafts ORDER BY drafts) AS drafts,
     mode(verify_graphs.signature ORDER BY verify_graphs.signature) AS signature,
     mode(verify_graphs.kernels ORDER BY verify_graphs.kernels) AS kernels,
+    mode(verify_graphs.layers ORDER BY verify_graphs.layers) AS layers,
     median(int_rounds.end_ns - int_rounds.start_ns) AS wall_ns,
   FROM int_rounds
   LEFT JOIN verify_graphs USING (rank, round_id)
@@ -39,8 +41,9 @@ judged AS (
       WHEN verifies > 1 THEN 'many_verifies'
       WHEN prefills > 0 THEN 'prefill'
       WHEN int_rounds.drafts <> usual.drafts THEN 'draft_count'
-      WHEN verify_graphs.signature = usual.signature AND verify_graphs.kernels < usual.kernels
-        THEN 'incomplete'
+      WHEN verify_graphs.layers < usual.layers OR (
+        verify_graphs.signature = usual.signature AND verify_graphs.kernels < usual.kernels
+      ) THEN 'incomplete'
       WHEN verify_graphs.signature IS DISTINCT FROM usual.signature THEN 'other_graph'
     END AS structural,
     end_ns - start_ns > 2 * usual.wall_ns AS is_slow,

@@ -43,6 +43,7 @@ SELECT
   CASE
     WHEN replays = 0 THEN 'absent'
     WHEN 20 * replays_full >= 19 * replays THEN 'ok'
+    WHEN 5 * replays_full >= 4 * replays THEN 'warning'
     ELSE 'poor'
   END,
   format('{} of {} replays have all kernels of their graph', replays_full, replays),

@@ -22,7 +22,8 @@ SELECT
   greatest(start_ns, end_ns) AS end_ns,
   coalesce(stream_id, -1) AS stream_id,
   correlation_id,
-  graph_id,
+  -- Nsight before 3.24 has no graph id, but its node ids carry it in their upper half
+  coalesce(graph_id, nullif(graph_node_id >> 32, 0)) AS graph_id,
   graph_node_id,
   kind,
   copy_kind,
