@@ -31,6 +31,9 @@ SERVERS: dict[str, tuple[Format, SimulateOptions]] = {
     "SGLang, warm-up, prompt and flush": (
         "nsys-sqlite", replace(SMALL, rounds=7, warm_up=2, prefill_after=(4,), flush_after=(3,)),
     ),
+    "SGLang, prompt in piecewise graphs": (
+        "nsys-sqlite", replace(SMALL, prefill_after=(1,), piecewise=True),
+    ),
     "SGLang, latent attention": (
         "nsys-sqlite", replace(SMALL, model="deepseek-v3-lite", gpu="h100"),
     ),

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from roundline.errors import UsageError
 from roundline.readers.ingest import IngestOptions, ingest
 from roundline.simulate.nsys_schema import PRODUCT_VERSIONS
 from roundline.simulate.nsys_writer import write_nsys_sqlite
-from roundline.simulate.session import SimulateOptions, simulate, write_bulk
+from roundline.simulate.session import SimulateOptions, simulate, write_bulk, write_capture
 from roundline.simulate.timeline import Capture, Kernel, MemoryOp
 from roundline.simulate.torch_writer import TorchOptions, base_time_ns, write_torch
 from roundline.store import open_store
@@ -147,6 +148,31 @@ def test_graph_ids_are_optional(capture: Capture, tmp_path: Path) -> None:
     """Older torch writes no graph fields."""
     first, _ = write_torch(capture, tmp_path, TorchOptions(with_graph_ids=False))
     assert not any("graph id" in e.get("args", {}) for e in events(first)["traceEvents"])
+
+
+def test_older_torch_writes_absolute_times(capture: Capture, tmp_path: Path) -> None:
+    """Torch 2.3 has no base: timestamps are Unix time with three digits below microseconds."""
+    options = TorchOptions(has_base=False, with_rank=False, python_depth=2)
+    first, _ = write_torch(capture, tmp_path, options)
+    trace = json.loads(gzip.decompress(first.read_bytes()), parse_float=str)
+    assert not {"baseTimeNanoseconds", "distributedInfo"} & set(trace)
+    kernel = next(e for e in trace["traceEvents"] if e.get("cat") == "kernel")
+    launched = min(
+        a.start_ns
+        for a in capture.ranks[0].activities
+        if a.correlation_id == kernel["args"]["correlation"]
+    )
+    assert int(kernel["ts"].replace(".", "")) == capture.epoch_ns + launched
+    frames = [e for e in trace["traceEvents"] if e.get("cat") == "python_function"]
+    assert len(frames) == 2 * len(capture.ranks[0].api_calls)
+
+
+def test_nsight_records_no_amd_gpu(tmp_path: Path) -> None:
+    """Such a capture does not exist, so none is written."""
+    options = SimulateOptions(model="qwen3-0.6b", engine="plain-eager", gpu="mi300x", rounds=1)
+    with pytest.raises(UsageError, match="choose format torch"):
+        write_capture(options, simulate(options), tmp_path / "c")
+    assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("format_", ["nsys-sqlite", "torch"])

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from roundline.errors import UnknownNameError, UsageError
 from roundline.simulate.costs import KernelCosts
-from roundline.simulate.engines.registry import ENGINES, gemms_of
+from roundline.simulate.engines.registry import ENGINES, dialect_of
 from roundline.simulate.engines.setup import Program, Setup
 from roundline.simulate.gpus import gpu_of
 from roundline.simulate.launches import HostCosts
@@ -19,7 +19,7 @@ from roundline.simulate.nsys_writer import GraphMode, write_nsys_sqlite
 from roundline.simulate.ops import Flush, Step
 from roundline.simulate.shapes import ModelShape, shape_of
 from roundline.simulate.timeline import Anchor, Capture, Gpu, Kernel, window
-from roundline.simulate.torch_writer import TorchOptions, base_time_ns, write_torch
+from roundline.simulate.torch_writer import TorchOptions, time_shift_ns, write_torch
 from roundline.simulate.truth import CaptureTruth, truth_of
 from roundline.simulate.truth_files import write_truth
 
@@ -37,6 +37,7 @@ class SimulateOptions:
 
     Attributes:
         rounds: complete rounds in the capture, beside a partial one at either edge.
+        piecewise: SGLang runs prompts in piecewise graphs.
         warm_up: of those rounds, how many at the start are slow.
         prefill_after: numbers of rounds that a prompt follows (it lies inside them).
         other_batch: numbers of rounds that run with one sequence more.
@@ -65,6 +66,7 @@ class SimulateOptions:
     ranges: bool = False
     custom_all_reduce: bool = True
     side_stream: bool = False
+    piecewise: bool = False
     overlap_ns: int = 0
     warm_up: int = 0
     prefill_after: tuple[int, ...] = ()
@@ -124,13 +126,18 @@ def write_capture(
 
     Returns:
         The truth that was written.
+
+    Raises:
+        UsageError: no profiler of that format records this GPU.
     """
+    if format_ != "torch" and capture.gpu.vendor == "amd":
+        raise UsageError(f"Nsight Systems records no {capture.gpu.name}: choose format torch")
     folder.mkdir(parents=True, exist_ok=True)
     truth = truth_of(capture)
     shift_ns = 0
     if format_ == "torch":
         write_torch(capture, folder, torch_options)
-        shift_ns = capture.epoch_ns - base_time_ns(capture)
+        shift_ns = time_shift_ns(capture, torch_options)
     elif format_ == "nsys-sqlite":
         write_nsys_sqlite(capture, folder / "capture.sqlite", schema=schema, graphs=graphs)
     else:
@@ -224,8 +231,8 @@ def _setup(options: SimulateOptions, model: ModelShape, gpu: Gpu, costs: KernelC
     return Setup(
         model=model,
         costs=costs,
-        dialect=ENGINES[options.engine].dialect(
-            gemms_of(gpu), custom_all_reduce=options.custom_all_reduce
+        dialect=dialect_of(
+            ENGINES[options.engine], gpu, custom_all_reduce=options.custom_all_reduce
         ),
         tp=options.tp,
         draft_steps=options.draft_steps,
@@ -237,6 +244,7 @@ def _setup(options: SimulateOptions, model: ModelShape, gpu: Gpu, costs: KernelC
         draft_model=shape_of(options.draft_model) if options.draft_model else None,
         ranges=options.ranges,
         side_stream=options.side_stream,
+        piecewise=options.piecewise,
         overlap_ns=options.overlap_ns,
     )
 

@@ -44,16 +44,28 @@ class TorchOptions:
         with_graph_ids: graph and node ids of replayed kernels (torch 2.12 and CUDA 12).
         compress: write `.json.gz`.
         with_flows: arrows from launch to kernel.
+        with_rank: the job's rank and size (`distributedInfo`).
+        python_depth: Python frames recorded around every call (`with_stack`).
+        has_base: timestamps are relative to a base that is written; else absolute (torch 2.3).
     """
 
     with_graph_ids: bool = True
     compress: bool = True
     with_flows: bool = True
+    with_rank: bool = True
+    python_depth: int = 0
+    has_base: bool = True
 
 
 def base_time_ns(capture: Capture) -> int:
     """`baseTimeNanoseconds` of the trace; a timestamp plus this is Unix time."""
     return (capture.epoch_ns + capture.start_ns) // _BASE_STEP_NS * _BASE_STEP_NS
+
+
+def time_shift_ns(capture: Capture, options: TorchOptions | None = None) -> int:
+    """What the timestamps of the trace add to the capture's own clock."""
+    has_base = options is None or options.has_base
+    return capture.epoch_ns - (base_time_ns(capture) if has_base else 0)
 
 
 def write_torch(
@@ -87,10 +99,11 @@ def torch_text(
 ) -> Iterator[str]:
     """The trace of one rank, piece by piece."""
     options = options or TorchOptions()
-    yield from _head(capture, capture.ranks[rank])
-    shift_ns = capture.epoch_ns - base_time_ns(capture)
+    trace = next(trace for trace in capture.ranks if trace.rank == rank)
+    yield from _head(capture, trace, options)
+    shift_ns = time_shift_ns(capture, options)
     separator = "\n  {\n"
-    one_rank = replace(capture, ranks=(capture.ranks[rank],))
+    one_rank = replace(capture, ranks=(trace,))
     for part in repetitions(one_rank, times):
         events = _Events(part, part.ranks[0], shift_ns, options)
         for event in events.recorded():
@@ -113,7 +126,7 @@ def _opened(path: Path, *, compress: bool) -> Iterator[IO[str]]:
         yield stack.enter_context(text)
 
 
-def _head(capture: Capture, trace: RankTrace) -> Iterator[str]:
+def _head(capture: Capture, trace: RankTrace, options: TorchOptions) -> Iterator[str]:
     major, minor = capture.gpu.compute_capability
     visible = trace.device_id + 1 if trace.device_id else 1
     properties = ",\n".join(
@@ -133,9 +146,12 @@ def _head(capture: Capture, trace: RankTrace) -> Iterator[str]:
     else:
         yield '      "cupti_version": 28,\n      "cuda_runtime_version": 12080,\n'
         yield '      "cuda_driver_version": 12080,\n'
-    yield f'      "distributedInfo": {json.dumps(job)},\n      "record_shapes": 1,\n'
-    yield '  "displayTimeUnit": "ms",\n'
-    yield f'  "baseTimeNanoseconds": {base_time_ns(capture)},\n  "traceEvents": ['
+    if options.with_rank:
+        yield f'      "distributedInfo": {json.dumps(job)},\n'
+    yield '      "record_shapes": 1,\n  "displayTimeUnit": "ms",\n'
+    if options.has_base:
+        yield f'  "baseTimeNanoseconds": {base_time_ns(capture)},\n'
+    yield '  "traceEvents": ['
 
 
 @dataclass(frozen=True)
@@ -155,6 +171,7 @@ class _Events:
         for activity in self.trace.activities:
             launched.setdefault(activity.correlation_id, []).append(activity)
         for call in self.trace.api_calls:
+            yield from self._stack(call)
             yield from self._call(call, has_activity=call.correlation_id in launched)
             for activity in launched.pop(call.correlation_id, ()):
                 yield from self._activity(activity)
@@ -208,8 +225,7 @@ class _Events:
 
     def _kernel_args(self, kernel: Kernel, where: str) -> str:
         if self.capture.gpu.vendor == "amd":
-            place = where.replace(' "context": 1,', "")
-            return f'{place}, "kind": "Dispatch Kernel"'
+            return _rocm_args(kernel, where.replace(' "context": 1,', ""))
         graph = ""
         if self.options.with_graph_ids:
             node = 0
@@ -236,6 +252,21 @@ class _Events:
             yield (
                 f'    "ph": "s", "id": {call.correlation_id}, {ids}, '
                 f'"ts": {self._us(call.start_ns)},\n    "cat": "ac2g", "name": "ac2g"'
+            )
+
+    def _stack(self, call: ApiCall) -> Iterator[str]:
+        """Frames around a call, the outermost first."""
+        for depth in range(self.options.python_depth):
+            margin_ns = 200 * (self.options.python_depth - depth)
+            name = f"sglang/srt/layers/module_{depth}.py({10 + depth}): forward"
+            parent = f'"Python parent id": {depth}, ' if depth else ""
+            yield self._complete(
+                "python_function",
+                name,
+                self._thread(call.thread_id),
+                call.start_ns - margin_ns,
+                call.end_ns + margin_ns,
+                f'{parent}"Python id": {depth + 1}, "Ev Idx": {call.correlation_id}',
             )
 
     def _range(self, item: HostRange, number: int) -> str:
@@ -266,6 +297,14 @@ class _Events:
             '    "name": "Record Window End", "ph": "i", "s": "g",\n'
             f'    "pid": "", "tid": "", "ts": {self._us(self.capture.end_ns)}'
         )
+
+
+def _rocm_args(kernel: Kernel, where: str) -> str:
+    """Replayed kernels have no launch record, hence no grid."""
+    if kernel.graph_id is not None:
+        return f'{where}, "kind": "Dispatch Task"'
+    shape = f'"grid": {json.dumps(kernel.grid)}, "block": {json.dumps(kernel.block)}'
+    return f'{where}, "kind": "Dispatch Kernel", {shape}'
 
 
 def _microseconds(time_ns: int) -> str:

@@ -19,7 +19,7 @@ from roundline.simulate.engines.sglang_variants import (
 )
 from roundline.simulate.engines.trtllm import TrtllmOneModel, TrtllmTwoModel
 from roundline.simulate.engines.vllm import Vllm
-from roundline.simulate.names import gemm, llamacpp, sglang, trtllm, vllm
+from roundline.simulate.names import gemm, llamacpp, rocm, sglang, trtllm, vllm
 from roundline.simulate.names.dialect import Dialect
 from roundline.simulate.names.gemm import GemmPicker
 from roundline.simulate.timeline import Gpu
@@ -67,7 +67,15 @@ ENGINES: Final[dict[str, Engine]] = {
 }
 
 
-def gemms_of(gpu: Gpu) -> GemmPicker:
+def dialect_of(engine: Engine, gpu: Gpu, *, custom_all_reduce: bool) -> Dialect:
+    """The kernels of an engine on a GPU."""
+    dialect = engine.dialect(_gemms_of(gpu), custom_all_reduce=custom_all_reduce)
+    if gpu.vendor == "amd":
+        return rocm.on_rocm(dialect, custom_all_reduce=custom_all_reduce)
+    return dialect
+
+
+def _gemms_of(gpu: Gpu) -> GemmPicker:
     """The GEMM library of a GPU generation."""
     if gpu.vendor == "amd":
         return gemm.cdna

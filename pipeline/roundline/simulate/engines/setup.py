@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from roundline.simulate.costs import KernelCosts
 from roundline.simulate.forward import Forward
 from roundline.simulate.names.dialect import Dialect, Mode
-from roundline.simulate.ops import Close, Op, Open, Step
+from roundline.simulate.ops import Close, KernelName, Op, Open, Replay, Step, eagerly
 from roundline.simulate.shapes import ModelShape
 from roundline.simulate.timeline import Anchor
 
@@ -27,6 +27,7 @@ class Setup:
         extend: how the draft pass after acceptance is launched.
         greedy: argmax sampling; otherwise probabilities, broadcast from rank 0.
         ranges: emit the ranges of the engine.
+        piecewise: prompts run in graphs between the attentions and exchanges.
         fc_sharded: the MTP projection is split over ranks and gathered, not replicated.
         draft_model: a model of its own that drafts, instead of the target's MTP layer.
         host_factor: scales the host's own work between launches.
@@ -43,6 +44,7 @@ class Setup:
     greedy: bool = True
     ranges: bool = False
     side_stream: bool = False
+    piecewise: bool = False
     overlap_ns: int = 0
     fc_sharded: bool = False
     draft_model: ModelShape | None = None
@@ -84,6 +86,15 @@ class Setup:
         return [Open(name), *steps, Close()] if self.ranges else steps
 
 
+def piecewise(name: str, ops: list[Op], seams: Iterable[KernelName]) -> list[Step]:
+    """Graphs between the seams, the seams themselves eager."""
+    names = tuple(seam.name for seam in seams)
+    steps: list[Step] = []
+    for number, (is_seam, run) in enumerate(_split_at(ops, names)):
+        steps += eagerly(run) if is_seam else [Replay(f"{name}/{number}", tuple(run))]
+    return steps
+
+
 class Program(Protocol):
     """An engine at work."""
 
@@ -94,7 +105,7 @@ class Program(Protocol):
         """A prompt between two rounds."""
 
 
-def split_at(ops: list[Op], names: tuple[str, ...]) -> Iterator[tuple[bool, list[Op]]]:
+def _split_at(ops: list[Op], names: tuple[str, ...]) -> Iterator[tuple[bool, list[Op]]]:
     """Runs of ops, those whose name is in `names` apart (True): the seams of piecewise graphs."""
     run: list[Op] = []
     for op in ops:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from roundline.simulate.engines.setup import PROMPT_ROWS, Setup
+from roundline.simulate.engines.setup import PROMPT_ROWS, Setup, piecewise
 from roundline.simulate.names import sglang as names
 from roundline.simulate.names import torch_names as t
 from roundline.simulate.ops import (
@@ -46,7 +46,7 @@ class SglangMtp:
         target = [*forward.target(), *forward.small((t.ARGMAX,))]
         draft = [*forward.mtp(), *forward.small((names.SOFTMAX, t.TOP_K))]
         label = f"step[EXTEND bs=1 toks={PROMPT_ROWS}]"
-        steps = self.setup.within(label, eagerly(in_phase(target, "prefill")))
+        steps = self.setup.within(label, self._prompt(in_phase(target, "prefill")))
         steps += self.setup.within("draft_extend", eagerly(in_phase(draft, "prefill")))
         inputs: list[Step] = [
             Sync(),
@@ -54,6 +54,15 @@ class SglangMtp:
             *eagerly([copy("HtoD", 8 * PROMPT_ROWS)]),
         ]
         return [*inputs, *steps, *self._draft_preparation()]
+
+    def _prompt(self, ops: tuple[Op, ...]) -> list[Step]:
+        """Eager, or dozens of small graphs split at mixers and all-reduces."""
+        if not self.setup.piecewise:
+            return eagerly(ops)
+        dialect = self.setup.dialect
+        mixers = (*dialect.attention("prefill"), *dialect.gdn_prologue("prefill"))
+        seams = (*mixers, *dialect.recurrent("prefill"), dialect.all_reduce)
+        return piecewise("prompt", list(ops), seams)
 
     def _graph(self, name: str) -> str:
         """Graphs are captured per batch size and number of draft steps."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from roundline.simulate.engines.setup import PROMPT_ROWS, Setup, split_at
+from roundline.simulate.engines.setup import PROMPT_ROWS, Setup, piecewise
 from roundline.simulate.names import torch_names as t
 from roundline.simulate.names import vllm as names
 from roundline.simulate.names.dialect import Names
@@ -89,12 +89,8 @@ class Vllm:
         """Graphs between the seams; attention, its cache write and the head run eagerly."""
         dialect = self.setup.dialect
         seams = (*dialect.kv_write, *dialect.attention("verify"), *dialect.attention("prefill"))
-        eager_names = tuple(seam.name for seam in seams)
         head = next((i for i, op in enumerate(ops) if op.matrix == "lm_head"), len(ops))
-        steps: list[Step] = []
-        for number, (is_seam, run) in enumerate(split_at(list(ops[:head]), eager_names)):
-            steps += eagerly(run) if is_seam else [Replay(f"{name}/{number}", tuple(run))]
-        return steps + eagerly(ops[head:])
+        return piecewise(name, list(ops[:head]), seams) + eagerly(ops[head:])
 
     def _next_inputs(self) -> list[Step]:
         forward = self.setup.forward(self.setup.batch, "decode")
