@@ -22,7 +22,7 @@ from roundline.warehouse.connection import connect, identifier, quote
 
 _ROW_GROUP: Final = 122_880
 _BATCH: Final = 65_536
-_MEMORY_LIMIT: Final = "96MB"
+_MEMORY_LIMITS: Final = ("96MB", "512MB", "2GB")
 _TIMES: Final = ("start_ns", "end_ns")
 
 
@@ -45,8 +45,28 @@ def assemble(
     ranks: Sequence[Rank],
     spill: Path,
 ) -> dict[str, int]:
-    """Write every raw table but `diagnostics` below `folder` and return its number of rows."""
-    connection = connect(spill, _MEMORY_LIMIT)
+    """Write every raw table but `diagnostics` below `folder` and return its number of rows.
+
+    Raises:
+        StoreError: it takes more memory than any capture should.
+    """
+    for limit in _MEMORY_LIMITS:
+        try:
+            rows = _assemble(folder, parts, ranks, spill, limit)
+        except duckdb.OutOfMemoryException:
+            continue  # millions of distinct names do not fit the first limit
+        rows["devices"] = _write_rows(folder, "devices", map(_device_row, ranks))
+        rows["processes"] = _write_rows(folder, "processes", _process_rows(parts))
+        return rows
+    raise StoreError(
+        f"assembling takes more than {_MEMORY_LIMITS[-1]} of memory: ingest fewer sources at once"
+    )
+
+
+def _assemble(
+    folder: Path, parts: Sequence[Part], ranks: Sequence[Rank], spill: Path, memory_limit: str
+) -> dict[str, int]:
+    connection = connect(spill, memory_limit)
     try:
         connection.execute("SET threads = 1")
         _create_maps(connection, parts, ranks)
@@ -56,8 +76,6 @@ def assemble(
             _hold_count(table, parts, rows[table])
     finally:
         connection.close()
-    rows["devices"] = _write_rows(folder, "devices", map(_device_row, ranks))
-    rows["processes"] = _write_rows(folder, "processes", _process_rows(parts))
     return rows
 
 
