@@ -104,7 +104,7 @@ class _Export:
         for row in rows:
             if not batch:
                 self._create(table_name)
-            batch.append(tuple(row.get(column) for column in columns))
+            batch.append(tuple(map(row.get, columns)))
             if len(batch) == _BATCH:
                 self.database.executemany(f"INSERT INTO {table_name} VALUES ({places})", batch)
                 batch.clear()
