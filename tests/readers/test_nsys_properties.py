@@ -35,7 +35,8 @@ def kernels(draw: st.DrawFn) -> dict[str, Any]:
     node = draw(st.none() | st.integers(1, 2**40))
     return {
         "start": start, "end": start + draw(st.integers(0, 10**6)),
-        "deviceId": draw(st.integers(0, 1)), "contextId": draw(SMALL), "streamId": draw(SMALL), "correlationId": draw(st.integers(0, 9)),
+        "deviceId": draw(st.integers(0, 1)), "contextId": draw(SMALL),
+        "streamId": draw(SMALL), "correlationId": draw(st.integers(0, 9)),
         "globalPid": global_id(draw(st.sampled_from(PIDS)), hardware=draw(st.just(200))),
         "demangledName": draw(st.integers(0, 5)), "shortName": 2,
         "gridX": draw(SMALL), "gridY": 1, "gridZ": 1, "blockX": 32, "blockY": 1, "blockZ": 1,
