@@ -59,10 +59,11 @@ def open_warehouse(
         try:
             _create_raw(connection, store)
             _create_parameters(connection, tables)
-            _create_marts_from_parquet(connection, store, [m for m in marts if m not in stale])
+            current_marts = [mart for mart in marts if mart not in stale]
+            _create_marts_from_parquet(connection, store.marts_dir, current_marts)
             if stale:
-                _compute(connection, stale, relations)
-                _publish(connection, store, stale, {m.name: prints[m.name] for m in marts})
+                wanted = {mart.name: prints[mart.name] for mart in marts}
+                _rebuild(connection, store, stale, relations, wanted)
             yield connection
         finally:
             connection.close()
@@ -113,31 +114,85 @@ def _create_parameters(
 
 
 def _create_marts_from_parquet(
-    connection: duckdb.DuckDBPyConnection, store: Store, marts: Sequence[Relation]
+    connection: duckdb.DuckDBPyConnection, folder: Path, marts: Sequence[Relation]
 ) -> None:
     for mart in marts:
-        source = f"read_parquet({quote(str(store.marts_dir / f'{mart.name}.parquet'))})"
-        connection.execute(f"CREATE VIEW {identifier(mart.name)} AS SELECT * FROM {source}")
+        name, path = identifier(mart.name), quote(str(folder / f"{mart.name}.parquet"))
+        connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet({path})")
         _comment(connection, mart, "VIEW")
+
+
+def _rebuild(
+    connection: duckdb.DuckDBPyConnection,
+    store: Store,
+    stale: Sequence[Relation],
+    relations: Sequence[Relation],
+    prints: Mapping[str, str],
+) -> None:
+    """Compute the stale marts beside the old ones, hold the checks, then swap the whole folder."""
+    new = Path(tempfile.mkdtemp(prefix=".marts-", dir=store.path))
+    try:
+        _compute(connection, stale, relations, new)
+        written = {mart.name for mart in stale}
+        if store.marts_dir.is_dir():
+            for kept in store.marts_dir.glob("*.parquet"):
+                if kept.stem in prints and kept.stem not in written:
+                    os.link(kept, new / kept.name)
+        (new / _BUILD_FILE).write_text(json.dumps(dict(prints), indent=1, sort_keys=True))
+        _swap(new, store.marts_dir)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    _create_marts_from_parquet(connection, store.marts_dir, stale)
 
 
 def _compute(
     connection: duckdb.DuckDBPyConnection,
     stale: Sequence[Relation],
     relations: Sequence[Relation],
+    folder: Path,
 ) -> None:
-    """Create the stale marts with what they need, then hold the checks against them."""
-    existing = {
-        row[0] for row in connection.execute("SELECT view_name FROM duckdb_views()").fetchall()
-    }
+    """Create the stale marts with what they need; what nobody needs any more is dropped."""
+    views = connection.execute("SELECT view_name FROM duckdb_views()").fetchall()
+    existing = {name for (name,) in views}
     missing = [r for r in relations if r.name not in existing]
     created = closure([mart.name for mart in stale], missing)
-    for relation in created:
+    last_uses = _last_uses(created)
+    for index, relation in enumerate(created):
         create(connection, relation)
+        if relation.layer == "marts":
+            _write_mart(connection, relation, folder)
+        for name in last_uses.get(index, ()):
+            connection.execute(f"DROP TABLE {identifier(name)}")
     present = existing | {relation.name for relation in created}
     for check in (r for r in relations if r.layer == "checks"):
         if present.issuperset(check.needs):
             _hold(connection, check)
+
+
+def _last_uses(created: Sequence[Relation]) -> dict[int, list[str]]:
+    """Per position: the kept intermediate relations that nothing behind it reads, through views."""
+    reader: dict[str, int] = {}
+    for index, relation in reversed(list(enumerate(created))):
+        read_until = index if relation.kept else reader.get(relation.name, index)
+        for need in relation.needs:
+            reader[need] = max(reader.get(need, -1), read_until)
+    uses: dict[int, list[str]] = {}
+    for relation in created:
+        if relation.kept and relation.layer == "intermediate" and relation.name in reader:
+            uses.setdefault(reader[relation.name], []).append(relation.name)
+    return uses
+
+
+def _write_mart(connection: duckdb.DuckDBPyConnection, mart: Relation, folder: Path) -> None:
+    """Put a mart's rows into Parquet, in the order of its key, and go on with the file."""
+    name, path = identifier(mart.name), quote(str(folder / f"{mart.name}.parquet"))
+    order = ", ".join(map(identifier, mart.key)) or "ALL"
+    connection.execute(
+        f"COPY (SELECT * FROM {name} ORDER BY {order}) TO {path} (FORMAT parquet, COMPRESSION zstd)"
+    )
+    connection.execute(f"DROP TABLE {name}")
+    _create_marts_from_parquet(connection, folder, [mart])
 
 
 def create(connection: duckdb.DuckDBPyConnection, relation: Relation) -> None:
@@ -202,34 +257,6 @@ def _read_build(store: Store) -> dict[str, str]:
         return {}
     loaded: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
-
-
-def _publish(
-    connection: duckdb.DuckDBPyConnection,
-    store: Store,
-    stale: Sequence[Relation],
-    prints: Mapping[str, str],
-) -> None:
-    """Write the new marts beside the old ones, then swap the whole folder."""
-    new = Path(tempfile.mkdtemp(prefix=".marts-", dir=store.path))
-    try:
-        for mart in stale:
-            target = quote(str(new / f"{mart.name}.parquet"))
-            order = ", ".join(map(identifier, mart.key)) or "ALL"
-            connection.execute(
-                f"COPY (SELECT * FROM {identifier(mart.name)} ORDER BY {order}) TO {target}"
-                " (FORMAT parquet, COMPRESSION zstd)"
-            )
-        written = {mart.name for mart in stale}
-        if store.marts_dir.is_dir():
-            for kept in store.marts_dir.glob("*.parquet"):
-                if kept.stem in prints and kept.stem not in written:
-                    os.link(kept, new / kept.name)
-        (new / _BUILD_FILE).write_text(json.dumps(dict(prints), indent=1, sort_keys=True))
-        _swap(new, store.marts_dir)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
 
 
 def _swap(new: Path, target: Path) -> None:

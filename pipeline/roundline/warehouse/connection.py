@@ -7,7 +7,7 @@ from typing import Final
 
 import duckdb
 
-MEMORY_LIMIT: Final = "768MB"
+MEMORY_LIMIT: Final = "640MB"
 
 
 def connect(
