@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -30,7 +30,8 @@ from roundline.readers.nsys_export import (
     tool_diagnostics,
 )
 
-_BANDWIDTH_RANGE = range(10**10, 2 * 10**13)  # bytes/s; anything else is no bandwidth
+_MOST_DEVICES: Final = 4096
+_BANDWIDTH_RANGE: Final = range(10**10, 2 * 10**13)  # bytes/s; anything else is no bandwidth
 
 
 def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts:
@@ -45,6 +46,8 @@ def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts
             f"{export.label}: a value is out of range ({error}): the export is damaged"
         ) from error
     counts = events.counts
+    if len(counts.devices) > _MOST_DEVICES:
+        raise SourceError(f"{export.label} names {len(counts.devices)} devices: it is damaged")
     processes = tuple(_processes(export, events))
     devices = tuple(_devices(export, counts, processes))
     diagnostics += [
@@ -93,9 +96,11 @@ def _devices(
         (row["pid"], row["cudaId"]): row["gpuId"]
         for row in rows(export, "TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
     }
+    by_id = {key: {gpu[key]: gpu for gpu in reversed(gpus)} for key in ("cuDevice", "id")}
     pids = {process.process_id: process.pid for process in processes}
     for process_id, device_id in sorted(counts.devices):
-        gpu, evidence = _gpu(gpus, mapped, pids[process_id], device_id)
+        gpu_id = mapped.get((pids[process_id], device_id))
+        gpu, evidence = _gpu(by_id, gpu_id, device_id)
         order = gpu["id"] if gpu and gpu["id"] is not None else device_id
         yield DeviceFacts(
             process_id=process_id,
@@ -107,18 +112,13 @@ def _devices(
 
 
 def _gpu(
-    gpus: list[dict[str, Any]], mapped: dict[tuple[Any, Any], Any], pid: int | None, device_id: int
+    by_id: dict[str, dict[Any, dict[str, Any]]], gpu_id: int | None, device_id: int
 ) -> tuple[dict[str, Any] | None, str]:
     """The GPU behind a process's device: mapped by the export, else assumed, else unknown."""
-    gpu_id = mapped.get((pid, device_id))
-    for gpu in gpus:
-        if gpu_id is not None and gpu["id"] == gpu_id:
-            return gpu, "mapped"
-    for key in ("cuDevice", "id"):
-        for gpu in gpus:
-            if gpu[key] == device_id:
-                return gpu, "assumed"
-    return None, "absent"
+    if gpu_id is not None and gpu_id in by_id["id"]:
+        return by_id["id"][gpu_id], "mapped"
+    gpu = by_id["cuDevice"].get(device_id) or by_id["id"].get(device_id)
+    return gpu, "assumed" if gpu else "absent"
 
 
 def _gpu_facts(gpu: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from roundline.errors import SourceError
 from roundline.readers.contract import Diagnostic, Severity
 
 NEWEST_MINOR: Final = 28
+_MOST_ROWS: Final = 1_000_000  # of tables that describe the capture
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 MEMCPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
@@ -100,12 +101,23 @@ def check_schema(export: Export, metadata: Metadata, *, lenient: bool) -> list[D
 
 
 def rows(export: Export, table: str, *columns: str) -> list[dict[str, Any]]:
-    """All rows of a small table; columns that do not exist are None."""
+    """All rows of a small table; columns that do not exist are None.
+
+    Raises:
+        SourceError: the table is not small at all.
+    """
     there = [column for column in columns if column in export.columns(table)]
     if not there:
         return []
     missing = dict.fromkeys(set(columns) - set(there))
-    return [{**missing, **row} for batch in export.scan(table, there) for row in batch.to_pylist()]
+    found: list[dict[str, Any]] = []
+    for batch in export.scan(table, there):
+        found += [{**missing, **row} for row in batch.to_pylist()]
+        if len(found) > _MOST_ROWS:
+            raise SourceError(
+                f"{export.label}: {table} has over {_MOST_ROWS:,} rows: it is damaged"
+            )
+    return found
 
 
 def resolve(export: Export, table: str) -> str:
