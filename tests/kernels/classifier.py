@@ -64,7 +64,7 @@ def corpus(shared: Path) -> list[Labelled]:
 
 
 def extra_names() -> list[Labelled]:
-    """Names of kernel families that the corpus lacks, labelled before the rules saw them."""
+    """Names of kernel families that the corpus lacks, labelled by what their code does."""
     return _labelled(EXTRA_NAMES)
 
 
