@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
+from roundline.bandwidth.hardware import cross_check
 from roundline.bandwidth.prediction import RoundFloor
 from roundline.reconcile.ledger import Ledger, idle_by_cause, verify_collectives
 from roundline.reconcile.measured import MatrixRead, MeasuredRank
@@ -40,6 +42,7 @@ def find(
         *_draft_heads(slowest),
         *_perturbation(slowest, log),
         *_acceptance(acceptance),
+        *_bandwidth(slowest, floor),
     ]
     limit = NOTICEABLE * slowest.wall_ms.mean
     kept = [finding for finding in found if finding.ms >= limit or finding.ms == 0]
@@ -158,6 +161,17 @@ def _perturbation(rank: MeasuredRank, log: LogSummary | None) -> Iterator[Findin
 def _acceptance(acceptance: AcceptanceUsed | None) -> Iterator[Finding]:
     for text in acceptance.findings if acceptance else ():
         yield Finding(text, "SELECT line, accept_len, accept_rate FROM log_windows", 0.0)
+
+
+def _bandwidth(rank: MeasuredRank, floor: RoundFloor) -> Iterator[Finding]:
+    """The capture states the peak itself; a datasheet that differs is the wrong datasheet."""
+    if rank.reported_gbps is None:
+        return
+    text = cross_check(floor.gpu, Fraction(rank.reported_gbps))
+    if text:
+        yield Finding(
+            text, "SELECT rank, device_name, memory_bandwidth_bytes_per_s FROM ranks", 0.0
+        )
 
 
 def verify_wait_known(rank: MeasuredRank) -> bool:

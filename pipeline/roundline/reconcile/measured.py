@@ -82,6 +82,7 @@ class MeasuredRank:
 
     rank: int
     device_name: str | None
+    reported_gbps: float | None
     rounds: int
     wall_ms: WallTime
     draft_passes: int
@@ -133,13 +134,11 @@ def _read_rank(warehouse: duckdb.DuckDBPyConnection, rank: int, rounds: int) -> 
     def mean_ms(total_ns: Any) -> float:
         return int(total_ns or 0) / rounds / NS_PER_MS
 
-    device, trustworthy = ask(
-        "SELECT device_name, idle_is_trustworthy FROM ranks JOIN completeness USING (rank)"
-        " WHERE rank = $rank"
-    )[0]
+    device, gbps, trustworthy = ask(_DEVICE)[0]
     return MeasuredRank(
         rank=rank,
         device_name=device,
+        reported_gbps=gbps,
         rounds=rounds,
         wall_ms=WallTime(*(float(value) / NS_PER_MS for value in ask(_WALL)[0])),
         draft_passes=ask(_DRAFT_PASSES)[0][0],
@@ -168,6 +167,11 @@ def _collective(row: tuple[Any, ...], rounds: int) -> CollectiveTime:
         wait_ms=None if wait is None else int(wait) / rounds / NS_PER_MS,
     )
 
+
+_DEVICE = """
+SELECT device_name, memory_bandwidth_bytes_per_s / 1e9, idle_is_trustworthy
+FROM ranks JOIN completeness USING (rank) WHERE rank = $rank
+"""
 
 _WALL = """
 SELECT avg(wall_ns), median(wall_ns), quantile_cont(wall_ns, 0.1), quantile_cont(wall_ns, 0.9)
