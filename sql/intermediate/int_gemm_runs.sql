@@ -3,18 +3,19 @@
 -- activation of one layer and the mixer of the next, say, lie the down projection and the input
 -- projections. An activation without a GEMM since the mixer is an output gate, no landmark.
 -- Grain: one row per GEMM (activity_id)
--- Needs: int_activities, int_activity_phases, int_pass_phases
+-- Needs: int_activities, int_activity_phases, int_pass_phases, stg_kernel_names
 -- Kept: table
 -- Columns:
 --   activity_id BIGINT  the GEMM
 --   pass_id BIGINT  forward pass
 --   role VARCHAR  target, draft or prefill
---   before VARCHAR  landmark before the run: start, attention, recurrent, activation or routing
---   after VARCHAR  landmark after the run: attention, recurrent, activation, routing or end
+--   before VARCHAR  landmark before the run: start, attention, latent, recurrent, activation or routing
+--   after VARCHAR  landmark after the run: attention, latent, recurrent, activation, routing or end
 --   position BIGINT  1, 2 … in the run; a kernel that finishes a split GEMM shares its position
 --   run_length BIGINT  GEMMs in the run
 --   subcategory VARCHAR  finer kind of the kernel
 --   layer BIGINT  mixers of the pass that started before it
+--   has_experts BOOLEAN  the pass routes tokens to experts
 WITH tokens AS (
   SELECT
     a.activity_id,
@@ -24,6 +25,7 @@ WITH tokens AS (
     CASE
       WHEN a.category = 'gemm' AND is_gemm_finish(a.subcategory) THEN 'finish'
       WHEN a.category = 'gemm' THEN 'gemm'
+      WHEN a.category = 'attention' AND contains(n.normal_name, 'mla') THEN 'latent'
       WHEN a.category = 'attention' THEN 'attention'
       WHEN a.category = 'gdn' THEN 'recurrent'
       WHEN a.category = 'activation' THEN 'activation'
@@ -31,6 +33,7 @@ WITH tokens AS (
     END AS token,
   FROM int_activities AS a
   JOIN int_activity_phases AS p USING (activity_id)
+  LEFT JOIN stg_kernel_names AS n USING (name_id)
   JOIN int_pass_phases AS passes ON passes.pass_id = p.latest_pass_id AND passes.phase = p.phase
   WHERE
     a.category = 'gemm'
@@ -50,7 +53,8 @@ landmarks AS (
   SELECT
     *,
     token NOT IN ('gemm', 'finish') AND NOT (
-      token = 'activation' AND coalesce(previous_token, '') IN ('attention', 'recurrent')
+      token = 'activation'
+      AND coalesce(previous_token, '') IN ('attention', 'latent', 'recurrent')
     ) AS is_landmark,
   FROM followed
 ),
@@ -59,13 +63,14 @@ numbered AS (
     *,
     count(*) FILTER (WHERE is_landmark) OVER line AS run,
     count(*) FILTER (
-      WHERE is_landmark AND token IN ('attention', 'recurrent')
+      WHERE is_landmark AND token IN ('attention', 'latent', 'recurrent')
       AND previous_token IS DISTINCT FROM token
     ) OVER line AS layer,
     last_value(CASE WHEN is_landmark THEN token END IGNORE NULLS) OVER line AS before,
     first_value(CASE WHEN is_landmark THEN token END IGNORE NULLS) OVER (
       PARTITION BY pass_id ORDER BY activity_id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING
     ) AS after,
+    bool_or(token = 'routing') OVER (PARTITION BY pass_id) AS has_experts,
   FROM landmarks
   WINDOW line AS (
     PARTITION BY pass_id ORDER BY activity_id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
@@ -83,5 +88,6 @@ SELECT
   count(*) FILTER (WHERE token = 'gemm') OVER (PARTITION BY pass_id, run) AS run_length,
   subcategory,
   layer,
+  has_experts,
 FROM numbered
 WHERE token IN ('gemm', 'finish')

@@ -36,7 +36,7 @@ phases AS (
       WHEN orders.draft_order = 'verify_first' AND passes.latest_model_role = 'prefill'
         THEN 'prefill'
       WHEN orders.draft_order <> 'extend_draft' THEN 'draft'
-      WHEN passes.range_phase = 'draft_extend' THEN 'draft_extend'
+      WHEN passes.range_phase IN ('draft', 'draft_extend') THEN passes.range_phase
       WHEN passes.after = 'target' THEN 'draft_extend'
       ELSE 'draft'
     END AS phase,

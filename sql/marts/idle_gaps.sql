@@ -1,6 +1,6 @@
 -- Every stretch of a round in which nothing ran, with its cause.
 -- Grain: one row per idle stretch and cause (rank, start_ns, cause, end_ns)
--- Needs: int_idle, int_attributed
+-- Needs: int_idle, int_attributed, int_activity_phases
 -- Columns:
 --   rank INTEGER  process driving one GPU
 --   round_id BIGINT  the round
@@ -15,7 +15,7 @@
 SELECT
   int_idle.rank,
   int_idle.round_id,
-  coalesce(next.phase, 'other') AS phase,
+  coalesce(phases.phase, 'other') AS phase,
   int_idle.cause,
   int_idle.host_range,
   int_idle.start_ns,
@@ -25,3 +25,4 @@ SELECT
   next.source_id AS next_id,
 FROM int_idle
 JOIN int_attributed AS next USING (activity_id)
+LEFT JOIN int_activity_phases AS phases USING (activity_id)
