@@ -22,7 +22,10 @@ CREATE OR REPLACE MACRO _without_parameters(name) AS (
 CREATE OR REPLACE MACRO _without_mangling(name) AS (
   if(
     regexp_matches(name, '^_+z(n[kr]*(st|s_)?)?l?[0-9]'),
-    regexp_replace(name, '([^0-9_]|s[0-9]?_)(?:[3-9]|[1-9][0-9]+)([a-z_])', '\1::\2', 'g'),
+    name
+    .replace('12_global__n_1', '')
+    .regexp_replace('([^0-9_]|s[0-9]?_)(?:[3-9]|[1-9][0-9]+)([a-z_])', '\1::\2', 'g')
+    .regexp_replace('^_+z[nkr]*(st|s_)?l?[0-9]*(::)?', ''),
     name
   )
 );
@@ -49,6 +52,10 @@ CREATE OR REPLACE MACRO normalise_kernel_name(name) AS (
   .regexp_replace('\b(const|__restrict__)\b', '', 'g')
   .regexp_replace(' *([<>,*&:]) *', '\1', 'g')
   .regexp_replace('_0[0-9ce]*d[0-9cde]*$', '')
-  .regexp_replace('^(([a-z0-9_]+::)*(device_kernel|kernel2|kentry\w*|enable_\w+)<([0-9]+,)*)+', '')
+  .regexp_replace(
+    '^((([a-z0-9_]+::)*(device_kernel|global_kernel|kernel2|kentry\w*|enable_\w+)'
+    || '|((cutlass|cute|ck|ck_tile)::)?kernel)<(([0-9]+|true|false|[a-z0-9_:]*gfx\w*),)*)+',
+    ''
+  )
   .trim()
 );
