@@ -1,8 +1,8 @@
 -- The role of every pass: target, draft or prefill, by ranges where they speak, else by layers.
 -- The target is what has (nearly) the most layers; a prompt shows chunked recurrent kernels, or
 -- runs outside the whole graphs in which the rank's other target passes run. A capture cuts its
--- first and last pass: what has more layers than a draft there is a target that was cut. One that
--- lost records in the middle is nearer to the target than to a draft.
+-- first and last pass: what has more layers than a draft there is a target that was cut, and so is
+-- the last pass when a target is due. One that lost records is nearer to the target than to a draft.
 -- Grain: one row per pass (pass_id)
 -- Needs: int_passes
 -- Kept: table
@@ -42,6 +42,24 @@ sized AS (
   FROM int_passes
   JOIN sizes USING (rank)
 ),
+counted AS (
+  SELECT
+    *,
+    count(*) FILTER (WHERE is_large) OVER (PARTITION BY rank ORDER BY pass_id) AS cycle,
+  FROM sized
+),
+-- how many passes usually follow a target before the next one
+cycles AS (
+  SELECT rank, mode(drafts ORDER BY drafts) AS drafts
+  FROM (
+    SELECT rank, cycle, count(*) - 1 AS drafts
+    FROM counted
+    WHERE cycle > 0
+    GROUP BY rank, cycle
+    QUALIFY cycle < max(cycle) OVER (PARTITION BY rank)
+  )
+  GROUP BY rank
+),
 drafts AS (
   SELECT rank, mode(layers ORDER BY layers) AS layers
   FROM sized
@@ -50,14 +68,18 @@ drafts AS (
 ),
 targets AS (
   SELECT
-    sized.*,
+    counted.*,
     is_large OR (range_phase IS NULL AND (
-      ((is_first OR is_last) AND sized.layers > coalesce(drafts.layers, 0))
-      OR 2 * sized.layers > sizes.layers + drafts.layers
+      ((is_first OR is_last) AND counted.layers > coalesce(drafts.layers, 0))
+      OR 2 * counted.layers > sizes.layers + drafts.layers
+      OR (is_last AND cycles.drafts = row_number() OVER (
+        PARTITION BY counted.rank, counted.cycle ORDER BY counted.pass_id
+      ) - 2)
     )) AS is_target,
-  FROM sized
+  FROM counted
   JOIN sizes USING (rank)
   LEFT JOIN drafts USING (rank)
+  LEFT JOIN cycles USING (rank)
 ),
 usual AS (
   SELECT rank, is_target, mode(gemms ORDER BY gemms) AS gemms

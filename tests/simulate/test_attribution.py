@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from agreement import Comparison, Key, difference
+from agreement import Comparison, difference
 
 from roundline.simulate.session import Format, SimulateOptions
 
@@ -47,6 +46,12 @@ SERVERS: dict[str, tuple[Format, SimulateOptions]] = {
     "llama.cpp": ("nsys-sqlite", replace(SMALL, engine="llama.cpp", tp=1)),
     "plain, Mamba": ("nsys-sqlite", replace(SMALL, engine="plain-graph", model="mamba-hybrid-8b")),
     "TensorRT-LLM, one model": ("nsys-sqlite", replace(SMALL, engine="trtllm-one", gpu="h100")),
+    "TensorRT-LLM, one model, ranges": (
+        "torch", replace(SMALL, engine="trtllm-one", ranges=True),
+    ),
+    "SGLang, block drafter, ranges": (
+        "torch", replace(SMALL, engine="sglang-block", ranges=True),
+    ),
     "plain, graph": ("nsys-sqlite", replace(SMALL, engine="plain-graph")),
     "plain, eager": (
         "nsys-sqlite", replace(SMALL, engine="plain-eager", model="qwen3-8b", tp=1),
@@ -76,9 +81,8 @@ def test_exclusive_time_is_the_truth(comparison: Comparison) -> None:
 
 
 def test_idle_time_is_the_truth(comparison: Comparison) -> None:
-    """By round, cause, and what the host was doing while it was late."""
-    true, found = (without_phase(side) for side in comparison.idle())
-    assert not difference(true, found, of=(0, 1, 2))
+    """By round, phase, cause, and what the host was doing while it was late."""
+    assert not difference(*comparison.idle(), of=(0, 1, 2, 3))
 
 
 def test_host_calls_are_the_truth(comparison: Comparison) -> None:
@@ -96,10 +100,3 @@ def test_transfer_and_waiting_are_the_truth(comparison: Comparison) -> None:
     """By round, over the ranks."""
     assert not difference(*comparison.meetings(), of=(1,))
 
-
-def without_phase(idle: Counter[Key]) -> Counter[Key]:
-    """Idle time by (round, cause, host range)."""
-    total: Counter[Key] = Counter()
-    for (key, _phase, cause, host_range), idle_ns in idle.items():
-        total[key, cause, host_range] += idle_ns
-    return total
