@@ -16,6 +16,19 @@
 --   priority TINYINT  who owns an instant: 0 compute, 1 collective, 2 copy or fill
 --   category VARCHAR  what the activity does
 --   subcategory VARCHAR  finer kind
+WITH capture AS (
+  SELECT coalesce(bool_or(is_layer_kernel(category, subcategory)), FALSE) AS has_attention
+  FROM int_kernel_classes
+),
+-- Where attention is a kernel of its own, a softmax that does not say of what is one over logits.
+classes AS (
+  SELECT
+    name_id,
+    if(subcategory = 'softmax_generic' AND has_attention, 'sampling', category) AS category,
+    if(subcategory = 'softmax_generic' AND has_attention, 'softmax', subcategory) AS subcategory,
+  FROM int_kernel_classes
+  CROSS JOIN capture
+)
 SELECT
   k.rank, k.process_id, k.start_ns, k.end_ns, k.stream_id, k.correlation_id, k.graph_id,
   k.graph_node_id, 'kernel' AS kind, k.kernel_id AS source_id, k.name_id,
@@ -24,7 +37,7 @@ SELECT
   END)::TINYINT AS priority,
   c.category, c.subcategory,
 FROM stg_kernels AS k
-JOIN int_kernel_classes AS c USING (name_id)
+JOIN classes AS c USING (name_id)
 UNION ALL
 SELECT
   rank, process_id, start_ns, end_ns, stream_id, correlation_id, graph_id, graph_node_id,

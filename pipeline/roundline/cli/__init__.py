@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "report": ("report", "Write the ledger as Markdown, HTML, JSON or CSV."),
     "query": ("query", "Ask a store with SQL, read-only."),
     "doctor": ("doctor", "What a capture lacks and how to capture it."),
+    "capture": ("capture", "How to record a capture of an engine."),
     "simulate": ("simulate", "Write a synthetic capture with known truth."),
 }
 
