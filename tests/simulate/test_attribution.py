@@ -99,4 +99,3 @@ def test_leads_of_graph_launches_are_the_truth(comparison: Comparison) -> None:
 def test_transfer_and_waiting_are_the_truth(comparison: Comparison) -> None:
     """By round, over the ranks."""
     assert not difference(*comparison.meetings(), of=(1,))
-

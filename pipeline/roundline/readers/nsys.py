@@ -122,14 +122,18 @@ def _gpu(
 
 
 def _gpu_facts(gpu: dict[str, Any]) -> dict[str, Any]:
-    bandwidth = gpu["memoryBandwidth"]
-    major, minor = gpu["computeMajor"], gpu["computeMinor"]
+    """What a row of TARGET_INFO_GPU states; text where a number belongs states nothing."""
+    numbers = {key: value for key, value in gpu.items() if isinstance(value, int)}
+    major, minor = numbers.get("computeMajor"), numbers.get("computeMinor")
+    bandwidth = numbers.get("memoryBandwidth")
     return {
-        "name": gpu["name"] or None,
-        "memory_bandwidth_bytes_per_s": bandwidth if bandwidth in _BANDWIDTH_RANGE else None,
-        "memory_bytes": gpu["totalMemory"],
-        "l2_bytes": gpu["l2CacheSize"],
-        "sm_count": gpu["smCount"],
+        "name": str(gpu["name"]) if gpu["name"] else None,
+        "memory_bandwidth_bytes_per_s": bandwidth
+        if bandwidth is not None and bandwidth in _BANDWIDTH_RANGE
+        else None,
+        "memory_bytes": numbers.get("totalMemory"),
+        "l2_bytes": numbers.get("l2CacheSize"),
+        "sm_count": numbers.get("smCount"),
         "compute_capability": f"{major}.{minor}" if major is not None else None,
     }
 

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 
 def document(command: str, **parts: Any) -> str:
     """A JSON document of one command; keys keep their order, so equal input gives equal bytes."""
     return json.dumps({"schema": f"roundline.{command}/1", **parts}, indent=2, ensure_ascii=False)
-
-
-def plain(value: Any) -> Any:
-    """A dataclass as a dictionary, ready for `document`."""
-    return asdict(value)
