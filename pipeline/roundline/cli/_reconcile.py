@@ -74,6 +74,7 @@ def _completed(options: ModelOptions, given: frozenset[str], facts: CaptureFacts
         "gpu": facts.device_name,
         "tp": facts.ranks,
         "draft_steps": facts.draft_passes,
+        "engine": facts.engine or options.engine,
         "batch": facts.running_requests or options.batch,
         "context": facts.context_tokens or options.context,
     }

@@ -37,6 +37,7 @@ class CaptureFacts:
     device_name: str | None
     ranks: int
     draft_passes: int
+    engine: str | None
     running_requests: int | None
     context_tokens: int | None
 
@@ -105,6 +106,7 @@ def reconcile(
             device_name=ranks[0].device_name,
             ranks=len(ranks),
             draft_passes=ranks[0].draft_passes,
+            engine=log.engine if log else None,
             running_requests=log.running_requests if log else None,
             context_tokens=log.context_tokens if log else None,
         )

@@ -54,7 +54,8 @@ def open_warehouse(
     prints = _fingerprints(store, relations, tables)
     current = _read_build(store)
     stale = [mart for mart in marts if not _is_current(store, mart, prints, current)]
-    with tempfile.TemporaryDirectory(prefix=".spill-", dir=store.path) as spill:
+    # a store whose marts are current is only read, and may lie where nobody can write
+    with tempfile.TemporaryDirectory(prefix=".spill-", dir=store.path if stale else None) as spill:
         connection = connect(Path(spill))
         try:
             _create_raw(connection, store)
