@@ -18,7 +18,7 @@ from roundline.readers.contract import (
     State,
 )
 from roundline.readers.nsys_counts import Counts
-from roundline.readers.nsys_events import PID_MASK, EventReader
+from roundline.readers.nsys_events import EventReader
 from roundline.readers.nsys_export import (
     NVTX,
     Export,
@@ -29,6 +29,7 @@ from roundline.readers.nsys_export import (
     rows,
     tool_diagnostics,
 )
+from roundline.readers.nsys_rows import PID_MASK
 
 _MOST_DEVICES: Final = 4096
 _BANDWIDTH_RANGE: Final = range(10**10, 2 * 10**13)  # bytes/s; anything else is no bandwidth
@@ -45,7 +46,7 @@ def read_export(export: Export, sink: Sink, options: ReadOptions) -> SourceFacts
         raise SourceError(
             f"{export.label}: a value is out of range ({error}): the export is damaged"
         ) from error
-    counts = events.counts
+    counts = events.rows.counts
     if len(counts.devices) > _MOST_DEVICES:
         raise SourceError(f"{export.label} names {len(counts.devices)} devices: it is damaged")
     processes = tuple(_processes(export, events))
@@ -77,7 +78,7 @@ def _processes(export: Export, events: EventReader) -> Iterator[ProcessFacts]:
         if row["globalTid"] is not None
     }
     size = max(ranks.values(), default=-1) + 1 or None
-    for global_pid, number in events.processes.numbers.items():
+    for global_pid, number in events.rows.processes.numbers.items():
         pid = None if global_pid is None else (global_pid >> 24) & 0xFFFFFF
         if global_pid in ranks:
             yield ProcessFacts(number, pid, ranks[global_pid], "metadata", size)
