@@ -96,8 +96,10 @@ def test_nothing_measured_beats_what_good_software_reaches(row):
 
 
 SPECULATION = _rows("published_speculation.csv")
+with_tables = pytest.mark.usefixtures("shared")  # skips where the tables are absent
 
 
+@with_tables
 def test_speedups_are_ratios_of_throughput():
     """Printed speed-up = tok/s over baseline, to the printed digits."""
     rows = [row for row in SPECULATION if row["tok_s"] and row["baseline_tok_s"]]
@@ -107,6 +109,7 @@ def test_speedups_are_ratios_of_throughput():
         assert ratio == pytest.approx(float(row["printed_speedup"]), rel=0.025)
 
 
+@with_tables
 def test_round_over_plain_step_of_the_leaderboard():
     """Accept length over speed-up is the cost of a round in plain steps."""
     rows = [row for row in SPECULATION if row["id"].startswith("specbench")]
@@ -118,6 +121,7 @@ def test_round_over_plain_step_of_the_leaderboard():
         assert cost == pytest.approx(float(stated[1]), rel=0.025)
 
 
+@with_tables
 def test_the_sweep_over_draft_steps_is_linear_and_best_at_three():
     """8.952 + 0.751 K ms; speed-ups of the line within 2.5 % of the printed ones."""
     rows = [row for row in SPECULATION if row["id"].startswith("trtllm")]
@@ -136,6 +140,7 @@ def test_the_sweep_over_draft_steps_is_linear_and_best_at_three():
     assert speculation.best_steps({int(r["k"]): float(r["tok_s"]) for r in rows}) == 3
 
 
+@with_tables
 def test_a_printed_speedup_bounds_the_accept_length():
     """A round costs at least a plain step, so E is at least the speed-up: 1.92."""
     row = next(row for row in SPECULATION if row["id"] == "gptfast-70b-int4-spec")

@@ -43,7 +43,8 @@ def command(
     """Hold the measured round against the bandwidth model, term by term.
 
     GPU, --tp and --draft-steps are taken from the capture, --engine, --batch and --context from
-    its log, when they are not given. The verdict rests on milliseconds a round, never on tokens per second.
+    its log, when they are not given. The verdict rests on milliseconds a round, never on tokens
+    per second.
     """
     from roundline.report.reconciliation import render_reconciliation
 
