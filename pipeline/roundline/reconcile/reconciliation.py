@@ -12,6 +12,7 @@ from roundline.reconcile.findings import Finding, find
 from roundline.reconcile.ledger import Ledger, build_ledger
 from roundline.reconcile.measured import MeasuredRank, read_measured
 from roundline.reconcile.residual import ResidualCause, residual_causes
+from roundline.reconcile.spread import KernelTotal, RankSpread, read_kernels, read_spread
 from roundline.reconcile.throughput import (
     AcceptanceUsed,
     LogSummary,
@@ -20,14 +21,16 @@ from roundline.reconcile.throughput import (
     read_log,
     throughput,
 )
+from roundline.reconcile.timeline import RoundTimeline, read_timelines
 from roundline.reconcile.verdict import DEFAULT_TOLERANCE, Verdict, judge
 from roundline.warehouse.attribution import QualityLine, Rounds, read_quality, read_rounds
 from roundline.warehouse.build import open_warehouse
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
-    from roundline.store import Store
+    from roundline.store import Manifest, Store
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,18 @@ class CaptureFacts:
     engine: str | None
     running_requests: int | None
     context_tokens: int | None
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What only a drawn report shows: a round instant by instant, the spread, the kernels.
+
+    `timelines` and `spreads` have the slowest rank first; `kernels` are those of that rank.
+    """
+
+    timelines: tuple[RoundTimeline, ...]
+    spreads: tuple[RankSpread, ...]
+    kernels: tuple[KernelTotal, ...]
 
 
 Predictor = Callable[[CaptureFacts], RoundFloor]
@@ -69,6 +84,9 @@ class Reconciliation:
     verdict: Verdict
     findings: tuple[Finding, ...]
     quality: tuple[QualityLine, ...]
+    pictures: Pictures
+    manifest: Manifest
+    command: tuple[str, ...] = ()  # arguments that make this result again
 
     @property
     def slowest(self) -> MeasuredRank:
@@ -114,7 +132,20 @@ def reconcile(
     with open_warehouse(store, demands_of(floor)) as warehouse:
         ranks = read_measured(warehouse)
         rounds, quality = read_rounds(warehouse), read_quality(warehouse)
-    return _assemble(claims or Claims(), floor, ranks, rounds, quality, log)
+        pictures = _read_pictures(warehouse, ranks)
+    return _assemble(
+        claims or Claims(), floor, ranks, rounds, quality, log, pictures, store.manifest
+    )
+
+
+def _read_pictures(
+    warehouse: duckdb.DuckDBPyConnection, ranks: tuple[MeasuredRank, ...]
+) -> Pictures:
+    return Pictures(
+        timelines=read_timelines(warehouse),
+        spreads=tuple(read_spread(warehouse, rank.rank) for rank in ranks),
+        kernels=read_kernels(warehouse, ranks[0].rank),
+    )
 
 
 def _assemble(
@@ -124,6 +155,8 @@ def _assemble(
     rounds: Rounds,
     quality: tuple[QualityLine, ...],
     log: LogSummary | None,
+    pictures: Pictures,
+    manifest: Manifest,
 ) -> Reconciliation:
     ledgers = tuple(build_ledger(rank, floor) for rank in ranks)
     totals, causes = ledgers[0].totals, residual_causes(ledgers[0])
@@ -145,4 +178,6 @@ def _assemble(
         verdict=judge(ranks[0], floor, totals, causes, claims.tolerance),
         findings=find(ranks, ledgers[0], floor, acceptance, log),
         quality=quality,
+        pictures=pictures,
+        manifest=manifest,
     )
