@@ -19,6 +19,11 @@ class Rank:
     process: ProcessFacts
     device: DeviceFacts
 
+    @property
+    def evidence(self) -> str:
+        """How the number was found; one that was taken already says nothing."""
+        return self.process.rank_evidence if self.process.rank == self.rank else "order"
+
 
 @dataclass(frozen=True)
 class _Candidate:
@@ -57,7 +62,7 @@ def assign_ranks(facts: Sequence[SourceFacts]) -> tuple[tuple[Rank, ...], tuple[
         else:
             taken[stated] = candidate
         if stated is not None and taken[stated].process is not candidate.process:
-            doubts.append(_duplicate(stated))
+            doubts.append(_duplicate(stated, taken[stated].source_id, candidate.source_id))
     free = (number for number in count() if number not in taken)
     for candidate in unplaced:
         taken[next(free)] = candidate
@@ -76,10 +81,13 @@ def _candidates(facts: Sequence[SourceFacts]) -> Iterator[_Candidate]:
             yield _Candidate(source_id, offset + device.process_id, process, device)
 
 
-def _duplicate(rank: int) -> Diagnostic:
+def _duplicate(rank: int, first: int, second: int) -> Diagnostic:
+    where = f"sources {first} and {second}" if first != second else f"two processes of {first}"
     return Diagnostic(
-        "duplicate_rank", "error", 1, f"rank {rank} is stated by more than one source or process"
-    )
+        "duplicate_rank", "error", 1,
+        f"rank {rank} is stated by {where} of the manifest, the second got another number: ingest"
+        " one window of each rank (prefill and decode apart)",
+    )  # fmt: skip
 
 
 def _missing(ranks: Sequence[Rank]) -> Iterator[Diagnostic]:

@@ -256,7 +256,7 @@ def _device_row(rank: Rank) -> dict[str, Any]:
         "l2_bytes": device.l2_bytes,
         "sm_count": device.sm_count,
         "compute_capability": device.compute_capability,
-        "rank_evidence": "order" if rank.process.rank is None else rank.process.rank_evidence,
+        "rank_evidence": rank.evidence,
         "device_evidence": device.device_evidence,
     }
 
