@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roundline.errors import UsageError
+from roundline.report.html import render_html
 from roundline.report.ledger import COLUMNS, ledger_rows, reconciliation_document
 from roundline.report.markdown import render_markdown
 from roundline.report.tabular import render
@@ -27,8 +28,11 @@ RENDERERS: Final[dict[str, Renderer]] = {
     "markdown": render_markdown,
     "json": reconciliation_document,
     "csv": _csv,
+    "html": render_html,
 }
-SUFFIXES: Final = {".md": "markdown", ".json": "json", ".csv": "csv", ".txt": "table"}
+SUFFIXES: Final = {
+    ".html": "html", ".md": "markdown", ".json": "json", ".csv": "csv", ".txt": "table",
+}  # fmt: skip
 
 
 def render_reconciliation(result: Reconciliation, format_: str) -> str:
