@@ -391,6 +391,33 @@ def test_environment_and_process_list_never_enter_a_store(tmp_path: Path, ingest
     assert str(tmp_path) not in (store.path / "manifest.json").read_text()
 
 
+def test_a_view_is_no_table_of_an_export(tmp_path: Path) -> None:
+    """A stranger's view may have no end; only tables are read."""
+    export = write_sqlite(tmp_path / "view.sqlite", {"StringIds": list(STRINGS)})
+    with closing(sqlite3.connect(export)) as connection:
+        connection.execute(
+            f"CREATE VIEW {KERNEL} AS WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT"
+            ' start + 1 FROM n) SELECT start, start + 1 AS "end" FROM n'
+        )
+        connection.commit()
+    with pytest.raises(NoGpuActivityError):
+        ingest([export], tmp_path / "s", IngestOptions())
+
+
+def test_progress_rises_to_the_size_of_the_file(tmp_path: Path) -> None:
+    """Bytes done never fall, and end at the size."""
+    tables = small(**{KERNEL: [kernel(i) for i in range(1, 9_000)]})
+    export = write_sqlite(tmp_path / "export.sqlite", tables)
+    seen: list[tuple[int, int]] = []
+    options = IngestOptions(progress=lambda done, total: seen.append((done, total)))
+    ingest([export], tmp_path / "s", options)
+    size = export.stat().st_size
+    assert seen == sorted(seen)
+    assert {total for _, total in seen} == {size}
+    assert seen[-1] == (size, size)
+    assert len({done for done, _ in seen}) > 3
+
+
 @pytest.mark.parametrize("kind", list(range(15)))
 def test_copy_kinds_have_names(ingested: Ingest, kind: int) -> None:
     """Every copy kind gets a name; unknown ones are `other`."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from roundline.errors import SourceError
 from roundline.readers.contract import Progress, ReadOptions, Sink, SourceFacts
 from roundline.readers.nsys import read_export
+from roundline.readers.nsys_export import EVENT_TABLES
 
 _FETCH: Final = 2_048  # rows whose Python objects stay in the processor's cache
 _PIECES: Final = 32
@@ -30,16 +31,15 @@ def read_nsys_sqlite(
     Raises:
         SourceError: the database is damaged, or a column holds what it must not.
     """
-    size = path.stat().st_size
     try:
         with closing(_connect(path)) as connection:
-            facts = read_export(SqliteExport(path, connection), sink, options)
+            facts = read_export(SqliteExport(path, connection, progress), sink, options)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise SourceError(
             f"{path}: {error}: the export is damaged or incomplete, export again"
         ) from error
     if progress is not None:
-        progress(size, size)
+        progress(path.stat().st_size, path.stat().st_size)
     return facts
 
 
@@ -54,16 +54,22 @@ def _connect(path: Path) -> sqlite3.Connection:
 class SqliteExport:
     """The tables of a SQLite export."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, progress: Progress | None = None
+    ) -> None:
         self.label = str(path)
         self._connection = connection
+        self._progress = progress
+        self._size = path.stat().st_size
+        self._rows_done = 0
 
     @cached_property
     def _columns(self) -> dict[str, frozenset[str]]:
         names = [
             row[0]
+            # no views: a stranger's view may have no end
             for row in self._connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+                "SELECT name FROM sqlite_master WHERE type = 'table'"
             )
         ]
         return {
@@ -94,11 +100,31 @@ class SqliteExport:
             ]
             pieces.append(pa.Table.from_arrays(arrays, names=list(columns)))
             first_row += len(fetched)
+            self._advance(len(fetched))
             if len(pieces) == _PIECES:
                 yield pa.concat_tables(pieces).combine_chunks()
                 pieces = []
         if pieces:
             yield pa.concat_tables(pieces).combine_chunks()
+
+    def _advance(self, rows: int) -> None:
+        """Tell progress in bytes, by the share of rows that were read."""
+        self._rows_done += rows
+        if self._progress is not None and self._rows:
+            share = min(self._rows_done / self._rows, 1.0)
+            self._progress(int(share * self._size), self._size)
+
+    @cached_property
+    def _rows(self) -> int:
+        """About how many rows of events there are, without counting them."""
+        return sum(self._newest(table) for table in EVENT_TABLES if table in self._columns)
+
+    def _newest(self, table: str) -> int:
+        try:
+            newest = self._connection.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0]
+        except sqlite3.OperationalError:  # a table without row ids
+            return 0
+        return max(newest or 0, 0)
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """Values of these ids in StringIds."""
