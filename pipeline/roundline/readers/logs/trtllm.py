@@ -35,7 +35,6 @@ class _Iteration:
     device_ms_before: float | None
     states_device_time: bool
     accept_len: float | None
-    queued: int | None
     batch_changed: bool
 
     @property
@@ -81,7 +80,6 @@ class TrtllmParser:
             raise MalformedLineError(line.text)
         rank = integer(pairs.get("global_rank")) or 0
         before = self._pending.get(rank)
-        running, _, total = pairs.get("currank_total_requests", "").partition("/")
         return _Iteration(
             line=line, number=count, rank=rank,
             scheduled=integer(pairs.get("num_scheduled_requests")), context=context,
@@ -89,8 +87,7 @@ class TrtllmParser:
             or _milliseconds(pairs, "elapsed_time"),
             device_ms_before=_milliseconds(pairs, "prev_device_step_time"),
             states_device_time="prev_device_step_time" in pairs,
-            accept_len=number(pairs.get("acceptance_length")),
-            queued=_difference(integer(total), integer(running)),
+            accept_len=number(pairs.get("acceptance_length")), integer(running)),
             batch_changed=before is not None and before.generation_tokens not in (0, tokens),
         )  # fmt: skip
 
@@ -102,10 +99,6 @@ def _milliseconds(pairs: dict[str, str], key: str) -> float | None:
     if value is None:
         return None
     return value if text.endswith("ms") else value * 1000
-
-
-def _difference(total: int | None, part: int | None) -> int | None:
-    return max(total - part, 0) if total is not None and part is not None else None
 
 
 def _window(iteration: _Iteration, device_ms: float | None) -> Window:
@@ -123,7 +116,7 @@ def _window(iteration: _Iteration, device_ms: float | None) -> Window:
     return Window(
         line=iteration.line.number, engine="trtllm", kind="iter", fields=as_json(fields),
         wall_clock_ns=iteration.line.wall_clock_ns, dp_rank=None,
-        running_requests=iteration.scheduled, queued_requests=iteration.queued,
+        running_requests=iteration.scheduled,
         accept_len=iteration.accept_len, rounds=1 if reason is None else None,
         round_ms=round_ms if reason is None else None, unusable_because=reason,
     )  # fmt: skip
