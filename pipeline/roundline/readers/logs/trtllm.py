@@ -87,7 +87,7 @@ class TrtllmParser:
             or _milliseconds(pairs, "elapsed_time"),
             device_ms_before=_milliseconds(pairs, "prev_device_step_time"),
             states_device_time="prev_device_step_time" in pairs,
-            accept_len=number(pairs.get("acceptance_length")), integer(running)),
+            accept_len=number(pairs.get("acceptance_length")),
             batch_changed=before is not None and before.generation_tokens not in (0, tokens),
         )  # fmt: skip
 
