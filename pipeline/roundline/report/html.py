@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from roundline.report.assets import asset
+from roundline.report.evidence import setting
 from roundline.report.html_markup import Markup, element
-from roundline.report.html_provenance import setting
 from roundline.report.html_sections import sections
 
 if TYPE_CHECKING:
@@ -38,14 +38,9 @@ def render_html(r: Reconciliation) -> str:
     return f"<!DOCTYPE html>\n{page}\n"
 
 
-def asset(name: str) -> str:
-    """The text of a file that is shipped beside the renderers."""
-    return files("roundline.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
 def style_sheet() -> Markup:
     """The page's style with that of its pictures."""
-    return Markup(asset("report.css") + asset("picture.css"))
+    return Markup(asset("colours.css") + asset("report.css") + asset("picture.css"))
 
 
 def _asset(name: str) -> Markup:

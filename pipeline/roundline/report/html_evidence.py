@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from roundline.report.evidence import read_rows
 from roundline.report.html_markup import Child, name
 from roundline.report.html_tables import Column, Table, rows
-from roundline.report.ledger import number, share
+from roundline.report.ledger import number
 
 if TYPE_CHECKING:
     from roundline.reconcile.measured import MeasuredRank
@@ -19,16 +20,12 @@ _NAME_LIMIT: Final = 160
 
 def reads_table(r: Reconciliation) -> Table:
     """One row per rank, phase and matrix."""
+    limit = max(_ROWS // len(r.ranks), 24)
     cells = [
-        (
-            str(rank.rank), m.phase, m.matrix, f"{m.reads_per_round:g}",
-            number(m.bytes / 1e6 if m.bytes else None, 1), f"{m.mean_ms * 1e3:.1f}",
-            number(m.achieved_gbps, 0), share(m.fraction_of_peak),
-            f"{m.reads_per_round * m.mean_ms:.3f}",
-        )
+        (str(rank.rank), *row, f"{m.reads_per_round * m.mean_ms:.3f}")
         for rank in r.ranks
-        for m in rank.matrices[: _ROWS // len(r.ranks)]
-    ]  # fmt: skip
+        for m, row in zip(rank.matrices[:limit], read_rows(rank), strict=False)
+    ]
     return Table(
         id="reads",
         caption="Weight reads: one row per rank, phase and matrix",

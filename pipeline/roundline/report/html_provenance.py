@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
+from roundline.report.evidence import commands, queries, setting
 from roundline.report.html_markup import Child, Markup, element, join, name
 from roundline.report.html_tables import Column, Table, render_table, rows
-from roundline.report.tabular import visible
 
 if TYPE_CHECKING:
     from roundline.reconcile.reconciliation import Reconciliation
@@ -86,24 +85,6 @@ def _model(r: Reconciliation) -> Markup:
     ])  # fmt: skip
 
 
-def setting(r: Reconciliation) -> str:
-    """Model, GPU and workload in one line."""
-    floor, workload = r.floor, r.floor.workload
-    return (
-        f"{floor.model.name} on {workload.parallel.tp} × {floor.gpu.device_names[0]}"
-        f" ({float(floor.gpu.hbm_gbps):g} GB/s), {floor.switches.engine},"
-        f" {workload.draft_steps} draft steps, batch {workload.batch}, context {workload.context}"
-    )
-
-
-def commands(r: Reconciliation) -> tuple[str, ...]:
-    """Command lines that make this result again, to be run where the sources lie."""
-    if not r.command:
-        return ()
-    arguments = shlex.join(r.command)
-    return (f"roundline report {arguments} -o report.html", f"roundline reconcile {arguments}")
-
-
 def _reproduce(r: Reconciliation) -> Markup | None:
     if not r.command:
         return None
@@ -115,8 +96,7 @@ def _reproduce(r: Reconciliation) -> Markup | None:
 
 
 def _queries(r: Reconciliation) -> Markup:
-    lines = [line for f in r.findings for line in (f"-- {visible(f.text)}", f"{f.evidence};")]
-    content = _code("\n".join(lines), "Queries behind the findings")
+    content = _code("\n".join(queries(r)), "Queries behind the findings")
     return element(
         "details",
         element("summary", "Queries behind the findings, for ", element("code", "roundline query")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roundline.report.html_bars import collectives_drawing, idle_drawing, matrices_drawing
 from roundline.report.html_evidence import collectives_table, idle_table, kernels_table, reads_table
@@ -17,6 +17,13 @@ from roundline.report.svg import Drawing, figure_svg
 
 if TYPE_CHECKING:
     from roundline.reconcile.reconciliation import Reconciliation
+
+
+_READING: Final = (
+    "Rounds from left to right in order of time: the dashed line is the median, the band reaches"
+    " from p10 to p90, rings mark outliers, grey rounds are left out of the means and lie at the"
+    " edge where they do not fit the scale. At the right, how many rounds took how long."
+)
 
 
 def sections(r: Reconciliation) -> Iterator[tuple[str, str, Markup]]:
@@ -36,14 +43,14 @@ def sections(r: Reconciliation) -> Iterator[tuple[str, str, Markup]]:
     yield "provenance", "Provenance and how to reproduce", provenance(r)
 
 
-def figure(drawing: Drawing, caption: str) -> Markup:
+def figure(drawing: Drawing, caption: str | None = None) -> Markup:
     """A picture with its legend and caption."""
     keys = [element("li", _swatch(class_), element("span", text)) for class_, text in drawing.keys]
     return element(
         "figure",
         element("ul", *keys, class_="legend") if keys else None,
         figure_svg(drawing),
-        element("figcaption", caption),
+        element("figcaption", caption) if caption else None,
     )
 
 
@@ -112,16 +119,12 @@ def _timeline(r: Reconciliation) -> Markup:
 def _rounds(r: Reconciliation) -> Markup:
     spreads = r.pictures.spreads
     pictures = [
-        figure(
-            spread_drawing(spread, rank.wall_ms),
-            "Rounds in order, the line at the median, the band from p10 to p90, rings around"
-            " outliers, crosses of no steady round; at the right how many took how long.",
-        )
+        figure(spread_drawing(spread, rank.wall_ms))
         for spread, rank in zip(spreads, r.ranks, strict=True)
     ]
     outliers = outlier_table(spreads)
     return join([
-        note(_counts(r)), *pictures, render_table(spread_table(r.ranks, spreads)),
+        note(_counts(r)), note(_READING), *pictures, render_table(spread_table(r.ranks, spreads)),
         render_table(outliers) if outliers else None,
     ])  # fmt: skip
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from roundline.errors import UsageError
 from roundline.report.html import render_html
+from roundline.report.html_picture import render_svg
+from roundline.report.jira import render_jira
 from roundline.report.ledger import COLUMNS, ledger_rows, reconciliation_document
 from roundline.report.markdown import render_markdown
 from roundline.report.tabular import render
@@ -29,14 +31,17 @@ RENDERERS: Final[dict[str, Renderer]] = {
     "json": reconciliation_document,
     "csv": _csv,
     "html": render_html,
+    "jira": render_jira,
+    "svg": render_svg,
 }
 SUFFIXES: Final = {
-    ".html": "html", ".md": "markdown", ".json": "json", ".csv": "csv", ".txt": "table",
+    ".html": "html", ".md": "markdown", ".jira": "jira", ".json": "json", ".csv": "csv",
+    ".svg": "svg", ".txt": "table",
 }  # fmt: skip
 
 
 def render_reconciliation(result: Reconciliation, format_: str) -> str:
-    """The reconciliation as `table`, `markdown`, `json` or `csv`."""
+    """The reconciliation in one of `RENDERERS`."""
     return RENDERERS[format_](result)
 
 
