@@ -57,7 +57,8 @@ def reconcile_capture(
 
     store = open_capture(sources, store_path)
     claims = Claims(accept_len, accept_rate, tolerance)
-    return reconcile(store, predictor, claims, read_log_windows(logs))
+    result = reconcile(store, predictor, claims, read_log_windows(logs))
+    return replace(result, command=_command(given))
 
 
 def _given() -> frozenset[str]:
@@ -67,6 +68,30 @@ def _given() -> frozenset[str]:
     return frozenset(
         name for name in context.params if context.get_parameter_source(name) not in default
     )
+
+
+_ABOUT_OUTPUT = frozenset({"output", "format_", "force", "quiet", "store_path", "fail_over"})
+
+
+def _command(given: frozenset[str]) -> tuple[str, ...]:
+    """Sources and options as written, for a report; files by name, as a path may name a user."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name not in given or name in _ABOUT_OUTPUT:
+            continue
+        value = context.params[name]
+        for each in value if isinstance(value, tuple) else (value,):
+            option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+            words += [*option, _word(each)]
+    return tuple(words)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, str) and "/" in value and Path(value).exists():
+        return Path(value).name
+    return value.name if isinstance(value, Path) else str(value)
 
 
 def _completed(options: ModelOptions, given: frozenset[str], facts: CaptureFacts) -> ModelOptions:

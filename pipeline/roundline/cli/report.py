@@ -23,7 +23,7 @@ from roundline.cli.options import force_option, quiet_option
     "--output",
     required=True,
     type=click.Path(path_type=Path),
-    help="File to write; its suffix is the format: .md, .json, .csv, .txt.",
+    help="File to write; its suffix is the format: .html, .md, .jira, .svg, .json, .csv, .txt.",
 )
 @force_option
 @quiet_option
@@ -39,7 +39,11 @@ def command(
     quiet: bool,
     **model: Any,  # the options of ModelOptions
 ) -> None:
-    """Write a report to attach to a ticket: verdict, findings, ledger, evidence."""
+    """Write a report to attach to a ticket: verdict, findings, ledger, evidence.
+
+    The HTML report is one file that needs no network: pictures, tables that sort and copy,
+    and the commands that make it again.
+    """
     from roundline.report.reconciliation import format_of, render_reconciliation
 
     format_ = format_of(output)

@@ -58,8 +58,11 @@ def matrices_drawing(reads: Sequence[MatrixRead], peak: float, expected: float) 
         height=bottom + 20,
         shapes=join([
             axis(limit, 0, bottom, "GB/s"), *_rows(bars, limit),
-            rule(expected / limit, 0, bottom, "at-expected"),
-            rule(peak / limit, 0, bottom, "at-peak"),
+            *[
+                rule(value / limit, _ROW * i + 16, _ROW * i + 30, class_)
+                for i in range(len(bars))
+                for value, class_ in ((expected, "at-expected"), (peak, "at-peak"))
+            ],
         ]),
         keys=(
             ("b-measured", "achieved"), ("at-expected", f"expected: {expected:.0f} GB/s"),
@@ -102,7 +105,9 @@ def collectives_drawing(ranks: Sequence[MeasuredRank]) -> Drawing | None:
     limit = max((sum(v for _, v, _ in row.pieces) for row in bars), default=0.0)
     if not limit:
         return None
-    return _stacked("collectives-picture", "Collectives per rank", bars, limit, _COLLECTIVE_KEYS)
+    used = {class_ for row in bars for class_, _, _ in row.pieces}
+    keys = tuple(key for key in _COLLECTIVE_KEYS if key[0] in used)
+    return _stacked("collectives-picture", "Collectives per rank", bars, limit, keys)
 
 
 def _collectives(rank: MeasuredRank, phase: str) -> list[Row]:

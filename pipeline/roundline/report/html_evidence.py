@@ -14,23 +14,20 @@ if TYPE_CHECKING:
     from roundline.reconcile.measured import MeasuredRank
     from roundline.reconcile.reconciliation import Reconciliation
 
-_ROWS: Final = 160  # of all ranks together
+_ROWS: Final = 40
 _NAME_LIMIT: Final = 160
 
 
-def reads_table(r: Reconciliation) -> Table:
-    """One row per rank, phase and matrix."""
-    limit = max(_ROWS // len(r.ranks), 24)
+def reads_table(rank: MeasuredRank) -> Table:
+    """One row per phase and matrix of a rank."""
     cells = [
-        (str(rank.rank), *row, f"{m.reads_per_round * m.mean_ms:.3f}")
-        for rank in r.ranks
-        for m, row in zip(rank.matrices[:limit], read_rows(rank), strict=False)
-    ]
+        (*row, f"{m.reads_per_round * m.mean_ms:.3f}")
+        for m, row in zip(rank.matrices, read_rows(rank), strict=True)
+    ][:_ROWS]
     return Table(
-        id="reads",
-        caption="Weight reads: one row per rank, phase and matrix",
+        id=f"reads-{rank.rank}",
+        caption=f"Weight reads of rank {rank.rank}: one row per phase and matrix",
         columns=[
-            Column("rank", numeric=True),
             Column("phase"),
             Column("matrix"),
             Column("reads", numeric=True, meaning="reads a round"),
@@ -44,31 +41,29 @@ def reads_table(r: Reconciliation) -> Table:
     )
 
 
-def idle_table(r: Reconciliation) -> Table:
-    """One row per rank, cause, phase and host function; the smallest of a rank together."""
-    limit = max(_ROWS // len(r.ranks), 8)
+def idle_table(rank: MeasuredRank) -> Table:
+    """One row per cause, phase and host function of a rank; the smallest together."""
     return Table(
-        id="idle-sources",
-        caption="Idle time: one row per rank, cause, phase and what the host was doing",
+        id=f"idle-{rank.rank}",
+        caption=f"Idle time of rank {rank.rank}: one row per cause, phase and host function",
         columns=[
-            Column("rank", numeric=True),
             Column("cause"),
             Column("before", meaning="phase of the work that ended the gap"),
-            Column("host in", meaning="innermost range open on the launching thread"),
             Column("ms a round", numeric=True),
+            Column("host in", meaning="innermost range open on the launching thread"),
         ],
-        groups=rows([row for rank in r.ranks for row in _idle_rows(rank, limit)]),
+        groups=rows(list(_idle_rows(rank))),
     )
 
 
-def _idle_rows(rank: MeasuredRank, limit: int) -> Iterator[tuple[Child, ...]]:
-    for source in rank.idle[:limit]:
+def _idle_rows(rank: MeasuredRank) -> Iterator[tuple[Child, ...]]:
+    for source in rank.idle[:_ROWS]:
         host = name(source.host_range, _NAME_LIMIT) if source.host_range else None
-        yield str(rank.rank), source.cause, source.phase, host, f"{source.ms:.4f}"
-    rest = rank.idle[limit:]
+        yield source.cause, source.phase, f"{source.ms:.4f}", host
+    rest = rank.idle[_ROWS:]
     if rest:
         text = f"{len(rest)} smaller sources"
-        yield str(rank.rank), text, None, None, f"{sum(source.ms for source in rest):.4f}"
+        yield text, None, f"{sum(source.ms for source in rest):.4f}", None
 
 
 def collectives_table(r: Reconciliation) -> Table:
@@ -101,14 +96,14 @@ def kernels_table(r: Reconciliation) -> Table:
         caption=f"Kernels of rank {r.slowest.rank} that take most: one row per name and phase",
         columns=[
             Column("kernel"),
+            Column("ms a round", numeric=True, meaning="time that it alone is charged for"),
+            Column("calls", numeric=True, meaning="calls a round"),
             Column("phase"),
             Column("category"),
-            Column("calls", numeric=True, meaning="calls a round"),
-            Column("ms a round", numeric=True, meaning="time that it alone is charged for"),
         ],
         groups=rows(
             [
-                (name(k.name, _NAME_LIMIT), k.phase, k.category, f"{k.calls:g}", f"{k.ms:.3f}")
+                (name(k.name, _NAME_LIMIT), f"{k.ms:.3f}", f"{k.calls:g}", k.phase, k.category)
                 for k in r.pictures.kernels
             ]
         ),

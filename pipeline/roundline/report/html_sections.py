@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from roundline.report.html_bars import collectives_drawing, idle_drawing, matrices_drawing
@@ -16,6 +16,7 @@ from roundline.report.html_timeline import timeline_drawing, timeline_table
 from roundline.report.svg import Drawing, figure_svg
 
 if TYPE_CHECKING:
+    from roundline.reconcile.measured import MeasuredRank
     from roundline.reconcile.reconciliation import Reconciliation
 
 
@@ -62,6 +63,16 @@ def _swatch(class_: str) -> Markup:
 def note(*children: Child) -> Markup:
     """A paragraph."""
     return element("p", *children)
+
+
+def _per_rank(
+    r: Reconciliation, what: str, table_of: Callable[[MeasuredRank], Table]
+) -> Iterator[Markup]:
+    """The slowest rank's table, those of the others folded."""
+    for rank in r.ranks:
+        table = render_table(table_of(rank))
+        summary = element("summary", f"{what} of rank {rank.rank}")
+        yield table if rank is r.slowest else element("details", summary, table)
 
 
 def _findings(r: Reconciliation) -> Markup:
@@ -147,7 +158,7 @@ def _matrices(r: Reconciliation) -> Markup:
         figure(drawing, caption)
         if drawing
         else note("Counts do not fit the model: reads have no bytes."),
-        render_table(reads_table(r)),
+        *_per_rank(r, "Weight reads", reads_table),
     ])  # fmt: skip
 
 
@@ -158,7 +169,7 @@ def _idle(r: Reconciliation) -> Markup:
     return join([
         note(caution) if withheld else None,
         figure(drawing, "Mean idle time a round, by cause.") if drawing else None,
-        render_table(idle_table(r)),
+        *_per_rank(r, "Idle time", idle_table),
     ])  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def render_table(table: Table) -> Markup:
     caption_id = f"{table.id}-caption"
     content = element(
         "table",
-        element("caption", table.caption, id=caption_id),
+        element("caption", element("span", table.caption), id=caption_id),
         element("thead", element("tr", *map(_heading, table.columns))),
         *([element("tbody", body) for body in bodies] if grouped else [element("tbody", *bodies)]),
         element("tfoot", _row(table, table.total)) if table.total else None,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from roundline.reconcile.timeline import RoundTimeline
 
 _BLOCK: Final = 100.0
+_PHONE: Final = 340  # pixels of a picture there; names that need more are left out
 _VISIBLE: Final = 0.005  # of the round: idle stretches from here on have a tooltip of their own
 
 
@@ -58,7 +59,10 @@ def _phases(stretches: tuple[Stretch, ...], limit_ns: int, top: float) -> Iterab
             f"{text}: {(end - start) / 1e6:.3f} ms from {start / 1e6:.3f} ms",
         )  # fmt: skip
         if width > 0.03:
-            inner = element("text", text, x="4", y="14", class_="on-phase")
+            fits = width * _PHONE > 6.5 * len(text) + 6
+            inner = element(
+                "text", text, x="4", y="14", class_="on-phase" if fits else "on-phase roomy"
+            )
             yield box(start / limit_ns, width, top, 20, inner)
 
 

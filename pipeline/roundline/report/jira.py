@@ -56,7 +56,6 @@ def escape_jira(text: str) -> str:
     """
     escaped = shorten(visible(text), _CELL_LIMIT).replace("&", "&amp;").replace("\\", "&#92;")
     escaped = re.sub(r"([|{}\[\]*_^~+?!@#\-])", r"\\\1", escaped)
-    escaped = re.sub(r"(?<![\w.])\\([+\-])(?=\d)", r"\1", escaped)  # signs of numbers
     escaped = re.sub(r"(?<=\w)\\([\-_])(?=\w)", r"\1", escaped)  # inside words they do nothing
     escaped = re.sub(r"(?<=\s)\\([\-+])(?=\s)", r"\1", escaped)  # alone neither
     escaped = re.sub(r"^(h[1-6]|bq)\.", r"\1&#46;", escaped)
@@ -77,7 +76,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def _cell(value: object) -> str:
     """An empty cell holds a space: without it Jira reads a heading."""
-    return escape_jira(str(value)) if value not in (None, "") else " "
+    text = "" if value is None else str(value)
+    return text if re.fullmatch(r"[+-]?[\d.]+( %)?", text) else escape_jira(text) or " "
 
 
 def _throughput(r: Reconciliation) -> list[str]:
