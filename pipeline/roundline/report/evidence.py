@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roundline.report.ledger import number, share
-from roundline.report.tabular import visible
+from roundline.report.tabular import shorten, visible
 
 if TYPE_CHECKING:
     from roundline.reconcile.measured import MeasuredRank
     from roundline.reconcile.reconciliation import Reconciliation
+
+
+_SENTENCE_LIMIT: Final = 500
 
 
 def setting(r: Reconciliation) -> str:
@@ -31,9 +34,14 @@ def commands(r: Reconciliation) -> tuple[str, ...]:
     return (f"roundline report {arguments} -o report.html", f"roundline reconcile {arguments}")
 
 
+def sentence(text: str) -> str:
+    """A sentence that may quote a name from the capture, in one line of bearable length."""
+    return shorten(visible(text), _SENTENCE_LIMIT)
+
+
 def queries(r: Reconciliation) -> tuple[str, ...]:
     """The SQL behind every finding, the finding as a comment above it."""
-    return tuple(line for f in r.findings for line in (f"-- {visible(f.text)}", f"{f.evidence};"))
+    return tuple(line for f in r.findings for line in (f"-- {sentence(f.text)}", f"{f.evidence};"))
 
 
 def read_rows(rank: MeasuredRank) -> list[tuple[str | None, ...]]:

@@ -94,7 +94,7 @@ def _words(term: str, floor: float | None, expected: float | None, measured: flo
     return f"{term}: measured {measured:.2f} ms, {predicted}{floor_text}"
 
 
-def ledger_table(ledger: Ledger, id_: str = "ledger") -> Table:
+def ledger_table(ledger: Ledger) -> Table:
     """The ledger with its parts; parts stay with their term when it is sorted."""
     *lines, total = ledger_rows(ledger)
     groups: list[list[tuple[str | None, ...]]] = []
@@ -104,7 +104,7 @@ def ledger_table(ledger: Ledger, id_: str = "ledger") -> Table:
         else:
             groups.append([row])
     return Table(
-        id=id_,
+        id=f"ledger-{ledger.rank}",
         caption=f"Ledger of rank {ledger.rank}: one row per term and its parts, means a round",
         columns=[
             Column(title, numeric=i > 0, meaning=_MEANINGS.get(title))

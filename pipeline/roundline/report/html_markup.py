@@ -13,6 +13,7 @@ from typing import Final
 from roundline.report.tabular import shorten, visible
 
 NAME_LIMIT: Final = 300
+TEXT_LIMIT: Final = 6_000  # longer than any text of our own
 _VOID: Final = frozenset({"br", "meta", "link", "col"})
 
 
@@ -32,7 +33,8 @@ def element(tag: str, *children: Child, **attributes: str | float | bool | None)
         tag: its name.
         children: markup as it is, plain strings escaped, None left out.
         attributes: `class_` means `class`, other underscores are hyphens; None and False are left
-            out, True stands without a value, numbers keep two decimals.
+            out, True stands without a value, numbers keep two decimals, markup (the path of a
+            picture) stands as it is.
     """
     written = "".join(_attribute(name, value) for name, value in attributes.items())
     if tag in _VOID:
@@ -57,7 +59,7 @@ def number(value: float) -> str:
 
 
 def _child(child: Markup | str) -> str:
-    return child if isinstance(child, Markup) else html.escape(visible(child), quote=False)
+    return child if isinstance(child, Markup) else html.escape(_bounded(child), quote=False)
 
 
 def _attribute(key: str, value: str | float | bool | None) -> str:
@@ -67,5 +69,11 @@ def _attribute(key: str, value: str | float | bool | None) -> str:
     key = {"viewbox": "viewBox", "preserveaspectratio": "preserveAspectRatio"}.get(key, key)
     if value is True:
         return f" {key}"
+    if isinstance(value, Markup):
+        return f' {key}="{value}"'
     text = value if isinstance(value, str) else number(value)
-    return f' {key}="{html.escape(visible(text))}"'
+    return f' {key}="{html.escape(_bounded(text))}"'
+
+
+def _bounded(text: str) -> str:
+    return shorten(visible(text), TEXT_LIMIT)

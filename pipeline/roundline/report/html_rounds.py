@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from roundline.report.html_markup import Child, Markup, element, join, number
+from roundline.report.html_markup import Child, Markup, element, join, name, number
 from roundline.report.html_tables import Column, Table, rows
 from roundline.report.svg import Drawing, at, bar, label
 
@@ -85,7 +85,7 @@ def _marks(rounds: Sequence[RoundTime], count: int, y: Scale, class_: str) -> Ma
     )
     bottom = _TOP + _HEIGHT + 4
     return element(
-        "svg", element("path", d=path, class_=f"mark {class_}"),
+        "svg", element("path", d=Markup(path), class_=f"mark {class_}"),
         x="0", y="0", width=at(_PLOT), height=bottom,
         viewbox=f"0 0 1000 {number(bottom)}", preserveaspectratio="none",
     )  # fmt: skip
@@ -141,7 +141,7 @@ def spread_table(ranks: Sequence[MeasuredRank], spreads: Sequence[RankSpread]) -
         ],
         groups=rows(
             [
-                (str(m.rank), m.device_name, str(m.rounds), *[f"{ms:.3f}" for ms in (
+                (str(m.rank), name(m.device_name or ""), str(m.rounds), *[f"{ms:.3f}" for ms in (
                     m.wall_ms.mean, m.wall_ms.median, m.wall_ms.p10, m.wall_ms.p90,
                     s.low_fence_ms, s.high_fence_ms)], str(s.outlier_count))
                 for m, s in zip(ranks, spreads, strict=True)

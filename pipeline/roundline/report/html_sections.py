@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from roundline.report.evidence import sentence
 from roundline.report.html_bars import collectives_drawing, idle_drawing, matrices_drawing
 from roundline.report.html_evidence import collectives_table, idle_table, kernels_table, reads_table
 from roundline.report.html_ledger import ledger_drawing, ledger_table
-from roundline.report.html_markup import Child, Markup, element, join
+from roundline.report.html_markup import Child, Markup, element, join, name
 from roundline.report.html_provenance import provenance, quality
 from roundline.report.html_rounds import outlier_table, spread_drawing, spread_table
 from roundline.report.html_tables import Column, Table, render_table, rows
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from roundline.reconcile.reconciliation import Reconciliation
 
 
+_DETAILED: Final = 8  # ranks with tables of their own
 _READING: Final = (
     "Rounds from left to right in order of time: the dashed line is the median, the band reaches"
     " from p10 to p90, rings mark outliers, grey rounds are left out of the means and lie at the"
@@ -68,17 +70,22 @@ def note(*children: Child) -> Markup:
 def _per_rank(
     r: Reconciliation, what: str, table_of: Callable[[MeasuredRank], Table]
 ) -> Iterator[Markup]:
-    """The slowest rank's table, those of the others folded."""
-    for rank in r.ranks:
-        table = render_table(table_of(rank))
-        summary = element("summary", f"{what} of rank {rank.rank}")
-        yield table if rank is r.slowest else element("details", summary, table)
+    """The slowest rank's table, those of the next slower ones folded."""
+    yield render_table(table_of(r.slowest))
+    others = r.ranks[1:_DETAILED]
+    if others:
+        left_out = len(r.ranks) - 1 - len(others)
+        more = f" (the {len(others)} next slower; {left_out} left out)" if left_out else ""
+        summary = element("summary", f"{what} of the other ranks{more}")
+        yield element("details", summary, *[render_table(table_of(rank)) for rank in others])
 
 
 def _findings(r: Reconciliation) -> Markup:
     if not r.findings:
         return note("Nothing stands out.")
-    return element("ol", *[element("li", f.text) for f in r.findings], class_="findings")
+    return element(
+        "ol", *[element("li", name(sentence(f.text), 500)) for f in r.findings], class_="findings"
+    )
 
 
 def _ledger(r: Reconciliation) -> Markup:
@@ -93,16 +100,10 @@ def _ledger(r: Reconciliation) -> Markup:
         f"Rank {r.slowest.rank}, means over {r.slowest.rounds} steady rounds. The figure at the"
         " right is measured, and measured minus expected."
     )
-    others = [
-        element(
-            "details",
-            element("summary", f"Ledger of rank {ledger.rank}"),
-            render_table(ledger_table(ledger, f"ledger-{ledger.rank}")),
-        )
-        for ledger in r.ledgers[1:]
-    ]
+    ledgers = {ledger.rank: ledger for ledger in r.ledgers}
     return join([
-        figure(ledger_drawing(r.ledger), caption), render_table(ledger_table(r.ledger)), *others,
+        figure(ledger_drawing(r.ledger), caption),
+        *_per_rank(r, "Ledgers", lambda rank: ledger_table(ledgers[rank.rank])),
         render_table(causes),
     ])  # fmt: skip
 

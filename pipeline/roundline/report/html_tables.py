@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roundline.report.html_markup import Child, Markup, element, join
+from roundline.report.html_markup import NAME_LIMIT, Child, Markup, element, join
+from roundline.report.tabular import shorten
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,17 @@ def _heading(column: Column) -> Markup:
     )
 
 
+def _cell(cell: Child) -> Child:
+    return cell if cell is None or isinstance(cell, Markup) else shorten(cell, NAME_LIMIT)
+
+
 def _row(table: Table, cells: Cells) -> Markup:
     first, *others = cells
     return element(
         "tr",
-        element("th", first, scope="row", class_="n" if table.columns[0].numeric else None),
+        element("th", _cell(first), scope="row", class_="n" if table.columns[0].numeric else None),
         *[
-            element("td", cell, class_="n" if column.numeric else None)
+            element("td", _cell(cell), class_="n" if column.numeric else None)
             for cell, column in zip(others, table.columns[1:], strict=True)
         ],
     )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from roundline.report.evidence import commands, queries, read_rows, setting
+from roundline.report.evidence import commands, queries, read_rows, sentence, setting
 from roundline.report.ledger import COLUMNS, ledger_rows
 from roundline.report.tabular import shorten, visible
 
@@ -24,14 +24,14 @@ def render_jira(r: Reconciliation) -> str:
         [
             f"h2. {_MOODS[r.verdict.status]} {r.verdict.status.capitalize()}: {wall.mean:.2f} ms"
             " a round",
-            f"{escape_jira(r.verdict.text)}.",
+            f"{escape_jira(sentence(r.verdict.text))}.",
             "",
             f"{escape_jira(setting(r))}. Rank {r.slowest.rank}, the slowest of {len(r.ranks)};"
             f" {r.slowest.rounds} steady rounds of {r.rounds.count}, by {r.rounds.evidence}; median"
             f" {wall.median:.2f} ms, p10 {wall.p10:.2f}, p90 {wall.p90:.2f}.",
             "",
             "h3. Findings",
-            *[f"# {escape_jira(finding.text)}" for finding in r.findings],
+            *[f"# {escape_jira(sentence(finding.text))}" for finding in r.findings],
             "",
             "h3. Ledger",
             _table(COLUMNS, ledger_rows(r.ledger)),
@@ -54,7 +54,7 @@ def escape_jira(text: str) -> str:
     A backslash hides the meaning of a character. The one sign that it cannot hide is another
     backslash (two of them break the line), so that one is written as an entity.
     """
-    escaped = shorten(visible(text), _CELL_LIMIT).replace("&", "&amp;").replace("\\", "&#92;")
+    escaped = visible(text).replace("&", "&amp;").replace("\\", "&#92;")
     escaped = re.sub(r"([|{}\[\]*_^~+?!@#\-])", r"\\\1", escaped)
     escaped = re.sub(r"(?<=\w)\\([\-_])(?=\w)", r"\1", escaped)  # inside words they do nothing
     escaped = re.sub(r"(?<=\s)\\([\-+])(?=\s)", r"\1", escaped)  # alone neither
@@ -77,7 +77,11 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def _cell(value: object) -> str:
     """An empty cell holds a space: without it Jira reads a heading."""
     text = "" if value is None else str(value)
-    return text if re.fullmatch(r"[+-]?[\d.]+( %)?", text) else escape_jira(text) or " "
+    return (
+        text
+        if re.fullmatch(r"[+-]?[\d.]+( %)?", text)
+        else escape_jira(shorten(text, _CELL_LIMIT)) or " "
+    )
 
 
 def _throughput(r: Reconciliation) -> list[str]:

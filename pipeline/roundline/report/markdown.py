@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from roundline.report.evidence import commands, queries, read_rows, sentence, setting
 from roundline.report.ledger import COLUMNS, ledger_rows
 from roundline.report.tabular import escape_markdown, render, visible
 
@@ -13,24 +14,21 @@ if TYPE_CHECKING:
 
 def render_markdown(r: Reconciliation) -> str:
     """GitHub-flavoured Markdown; equal input gives equal bytes."""
-    floor, wall = r.floor, r.slowest.wall_ms
+    wall = r.slowest.wall_ms
     text = escape_markdown
     return "\n".join(
         [
             f"# {r.verdict.status.capitalize()}: {wall.mean:.2f} ms a round",
             "",
-            f"{text(visible(r.verdict.text))}.",
+            f"{text(sentence(r.verdict.text))}.",
             "",
-            f"{text(floor.model.name)} on {floor.workload.parallel.tp} ×"
-            f" {text(floor.gpu.device_names[0])}, {text(floor.switches.engine)},"
-            f" {floor.workload.draft_steps} draft steps, batch {floor.workload.batch}, context"
-            f" {floor.workload.context}. Rank {r.slowest.rank}, the slowest of {len(r.ranks)};"
+            f"{text(visible(setting(r)))}. Rank {r.slowest.rank}, the slowest of {len(r.ranks)};"
             f" {r.slowest.rounds} steady rounds of {r.rounds.count}, by {r.rounds.evidence};"
             f" median {wall.median:.2f} ms, p10 {wall.p10:.2f}, p90 {wall.p90:.2f}.",
             "",
             "## Findings",
             "",
-            *[f"{n}. {text(visible(f.text))}" for n, f in enumerate(r.findings, 1)],
+            *[f"{n}. {text(sentence(f.text))}" for n, f in enumerate(r.findings, 1)],
             "",
             "## Ledger",
             "",
@@ -68,20 +66,14 @@ def _throughput(r: Reconciliation) -> list[str]:
 
 
 def _evidence(r: Reconciliation) -> list[str]:
-    reads = [
-        (
-            m.phase, m.matrix, f"{m.reads_per_round:g}",
-            f"{m.bytes / 1e6:.1f}" if m.bytes else None, f"{m.mean_ms * 1e3:.1f}",
-            f"{m.achieved_gbps:.0f}" if m.achieved_gbps else None,
-            f"{100 * m.fraction_of_peak:.1f} %" if m.fraction_of_peak else None,
-        )
-        for m in r.slowest.matrices
-    ]  # fmt: skip
-    queries = [line for f in r.findings for line in (f"-- {visible(f.text)}", f"{f.evidence};")]
     return [
         "Weight matrices",
         "",
-        render(("phase", "matrix", "reads", "MB", "µs", "GB/s", "of peak"), reads, "markdown"),
+        render(
+            ("phase", "matrix", "reads", "MB", "µs", "GB/s", "of peak"),
+            read_rows(r.slowest),
+            "markdown",
+        ),
         "Assumptions of the model",
         "",
         *[f"- {escape_markdown(sentence)}" for sentence in r.floor.assumptions],
@@ -96,7 +88,22 @@ def _evidence(r: Reconciliation) -> list[str]:
         "Queries behind the findings",
         "",
         "```sql",
-        *queries,
+        *queries(r),
         "```",
         "",
+        "Sources",
+        "",
+        render(
+            ("file", "kind", "bytes", "SHA-256"),
+            [(s.name, s.kind, s.bytes, s.sha256) for s in r.manifest.sources],
+            "markdown",
+        ),
+        *_commands(r),
     ]
+
+
+def _commands(r: Reconciliation) -> list[str]:
+    lines = commands(r)
+    if not lines:
+        return []
+    return ["In the folder of the sources:", "", "```bash", *map(visible, lines), "```", ""]

@@ -113,7 +113,7 @@ def strip(
         pen = right
     return element(
         "svg",
-        element("path", element("title", title), d="".join(path), class_=f"strip {class_}"),
+        element("path", element("title", title), d=Markup("".join(path)), class_=f"strip {class_}"),
         x="0", width="100%", y=y, height=height,
         viewbox="0 0 100000 1", preserveaspectratio="none",
     )  # fmt: skip

@@ -104,7 +104,7 @@ function tableText(table) {
   return [...table.rows].map((row) => [...row.cells].map(clean).join("\t")).join("\n");
 }
 
-// #sort=ledger:4:descending opens the page with a table sorted.
+// #sort=ledger-0:4:descending opens the page with a table sorted.
 function followHash() {
   const match = /^#sort=([\w-]+):(\d+):(ascending|descending)$/.exec(location.hash);
   const table = match && document.getElementById(match[1]);
