@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from roundline.reconcile.reconciliation import Reconciliation
 
 _CELL_LIMIT: Final = 300
+_ESCAPES: Final = str.maketrans(
+    {c: f"\\{c}" for c in "|{}[]*_^~+?!@#-"}
+    | {"\\": "&#92;", "&": "&amp;", "<": "&lt;", ">": "&gt;"}
+)
 _MOODS: Final = {"reconciled": "(/)", "unexplained": "(!)", "insufficient evidence": "(?)"}
 
 
@@ -27,7 +31,7 @@ def render_jira(r: Reconciliation) -> str:
             f"{escape_jira(sentence(r.verdict.text))}.",
             "",
             f"{escape_jira(setting(r))}. Rank {r.slowest.rank}, the slowest of {len(r.ranks)};"
-            f" {r.slowest.rounds} steady rounds of {r.rounds.count}, by {r.rounds.evidence}; median"
+            f" {r.slowest.rounds} steady rounds of {r.rounds.count}, by {escape_jira(r.rounds.evidence or '')}; median"
             f" {wall.median:.2f} ms, p10 {wall.p10:.2f}, p90 {wall.p90:.2f}.",
             "",
             "h3. Findings",
@@ -54,14 +58,12 @@ def escape_jira(text: str) -> str:
     A backslash hides the meaning of a character. The one sign that it cannot hide is another
     backslash (two of them break the line), so that one is written as an entity.
     """
-    escaped = visible(text).replace("&", "&amp;").replace("\\", "&#92;")
-    escaped = re.sub(r"([|{}\[\]*_^~+?!@#\-])", r"\\\1", escaped)
+    escaped = visible(text).translate(_ESCAPES)
     escaped = re.sub(r"(?<=\w)\\([\-_])(?=\w)", r"\1", escaped)  # inside words they do nothing
     escaped = re.sub(r"(?<=\s)\\([\-+])(?=\s)", r"\1", escaped)  # alone neither
     escaped = re.sub(r"^(h[1-6]|bq)\.", r"\1&#46;", escaped)
     escaped = re.sub(r"([:;])(?=[)(DPp|])|\((?=[/x!?yni*+\-]\)|on\)|off\))", _entity, escaped)
-    escaped = escaped.replace("://", ":\u200b//")
-    return escaped.replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("://", ":\u200b//")
 
 
 def _entity(match: re.Match[str]) -> str:
