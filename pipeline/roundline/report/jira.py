@@ -32,7 +32,8 @@ def render_jira(r: Reconciliation) -> str:
             "",
             f"{escape_jira(setting(r))}. Rank {r.slowest.rank}, the slowest of {len(r.ranks)};"
             f" {r.slowest.rounds} steady rounds of {r.rounds.count}, by"
-            f" {escape_jira(r.rounds.evidence or '')}; median {wall.median:.2f} ms, p10 {wall.p10:.2f}, p90 {wall.p90:.2f}.",
+            f" {escape_jira(r.rounds.evidence or '')}; median {wall.median:.2f} ms,"
+            f" p10 {wall.p10:.2f}, p90 {wall.p90:.2f}.",
             "",
             "h3. Findings",
             *[f"# {escape_jira(sentence(finding.text))}" for finding in r.findings],
