@@ -99,6 +99,17 @@ WRONG: dict[str, tuple[bytes | Callable[[Path], None], str]] = {
     "hdf5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 90, "HDF5"),
     "nsys stream": (b"QDSTRM" + b"\1" * 90, "raw nsys stream"),
     "nsight compute": (b"NVR\0" + b"\1" * 90, "Nsight Compute"),
+    "json that has data": (b'{"data": {"a": 1}}', "no torch-profiler trace"),
+    "nsys json dump": (b'{"data":["a","b"]}\n{"Type":48,"CudaEvent":{}}\n', "nsys event dump"),
+    "nsys jsonlines dump": (b'{"Type":48,"CudaEvent":{"startNs":"1"}}\n' * 9, "nsys event dump"),
+    "chakra trace": (b'{"schema": "1.1.1-chakra.0.0.4", "pid": 7}', "execution trace"),
+    "compressed export": (gzip.compress(b"SQLite format 3\0" + b"\0" * 99), "gzip -d"),
+    "compressed report": (gzip.compress(b"NVIDIA Tegra Profiler Report 1."), "gzip -d"),
+    "compressed twice": (gzip.compress(gzip.compress(TRACE)), "gzip -d"),
+    "zip": (b"PK\x03\x04" + b"\1" * 90, "unpack it first"),
+    "tar": (b"run.json".ljust(257, b"\0") + b"ustar\0" + b"\0" * 250, "tar archive"),
+    "unfetched file": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "lfs pull"),
+    "diary of a profiler": (b"the eval time was long today\n", "no log of a supported engine"),
     "zstd": (b"\x28\xb5\x2f\xfd" + b"\1" * 90, "zstd"),
     "pickle": (b"\x80\x04\x95" + b"\1" * 90, "pickle"),
     "one parquet file": (b"PAR1" + b"\1" * 90, "export directory"),
@@ -181,12 +192,53 @@ def test_stores_in_a_directory_are_no_sources(tmp_path: Path) -> None:
     assert [path.name for path, _ in find_sources([tmp_path]).sources] == ["a.json"]
 
 
-def test_capture_time_traces_are_left_out(tmp_path: Path) -> None:
-    """Traces of graph capture show no serving time."""
-    (tmp_path / "capture_traces").mkdir()
-    (tmp_path / "capture_traces" / "bs_1.json").write_bytes(TRACE)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "capture_traces/bs_1.json",
+        "capture_traces/rank0/bs_1.json",
+        "graph_capture_rank_0/trace.json",
+        "graph_capture_rank_0.json",
+        "1717-graph_capture_rank_3.trace.json",
+    ],
+)
+def test_capture_time_traces_are_left_out(tmp_path: Path, name: str) -> None:
+    """Traces of graph capture show no serving time and are no ranks, however deep they lie."""
+    for trace in (name, "run.json"):
+        (tmp_path / trace).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / trace).write_bytes(TRACE)
+    found = find_sources([tmp_path])
+    assert [path.name for path, _ in found.sources] == ["run.json"]
+    assert [reason for _, reason in found.skipped] == [
+        "a graph-capture trace: it shows no serving time"
+    ]
+
+
+def test_a_store_is_known_and_is_no_source(tmp_path: Path) -> None:
+    """A store given to ingest is refused with what to do with it instead."""
+    (tmp_path / "a.json").write_bytes(TRACE)
+    store = tmp_path / "a.roundline"
+    ingest([tmp_path / "a.json"], store, IngestOptions())
+    assert sniff(store) is SourceKind.STORE
+    with pytest.raises(SourceError, match="is a store already"):
+        find_sources([store])
+
+
+def test_a_foreign_manifest_does_not_hide_a_capture(tmp_path: Path) -> None:
+    """A folder that is named is searched, whoever wrote a manifest.json into it."""
+    (tmp_path / "manifest.json").write_text("{}")
     (tmp_path / "run.json").write_bytes(TRACE)
     assert [path.name for path, _ in find_sources([tmp_path]).sources] == ["run.json"]
+
+
+def test_a_source_that_is_named_twice_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative name, an absolute name and the folder around them are one file: one rank."""
+    (tmp_path / "run.json").write_bytes(TRACE)
+    monkeypatch.chdir(tmp_path)
+    found = find_sources([Path("run.json"), tmp_path / "run.json", tmp_path])
+    assert [path for path, _ in found.sources] == [Path("run.json")]
 
 
 def test_a_pattern_is_expanded(tmp_path: Path) -> None:

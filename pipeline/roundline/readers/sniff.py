@@ -16,13 +16,17 @@ from urllib.parse import quote
 
 from roundline.errors import SourceError
 from roundline.readers.nsys_export import NSYS_TABLES
+from roundline.store import is_store
 
 _HEAD: Final = 256 * 1024
 _PIECE: Final = 1 << 20
+_SQLITE: Final = b"SQLite format 3\x00"
+_REPORT: Final = b"NVIDIA Tegra Profiler Report"
+_GZIP: Final = b"\x1f\x8b"
 
 
 class SourceKind(StrEnum):
-    """Kinds of source that Roundline reads."""
+    """Kinds of source that Roundline reads; a store is none, it was made of them."""
 
     NSYS_SQLITE = "nsys-sqlite"
     NSYS_PARQUETDIR = "nsys-parquetdir"
@@ -30,6 +34,7 @@ class SourceKind(StrEnum):
     NSYS_REPORT = "nsys-report"
     KINETO = "torch-profiler"
     SERVER_LOG = "server-log"
+    STORE = "store"
 
 
 @dataclass(frozen=True)
@@ -46,17 +51,12 @@ def find_sources(paths: Sequence[Path]) -> FoundSources:
     Raises:
         SourceError: a named file is no capture, or a directory holds none.
     """
-    found: dict[Path, SourceKind] = {}
+    found: dict[Path, tuple[Path, SourceKind]] = {}
     skipped: list[tuple[Path, str]] = []
     for path in _expand(paths):
-        if path.is_dir() and _directory_kind(path) is None:
-            inside = list(_walk(path, skipped))
-            if not inside:
-                raise SourceError(f"{path}: no capture in this directory; {_reasons(skipped)}")
-            found |= dict(inside)
-        else:
-            found[path] = sniff(path)
-    return FoundSources(tuple(found.items()), tuple(skipped))
+        for source, kind in _sources_of(path, skipped):
+            found.setdefault(source.resolve(), (source, kind))  # a file named twice is one source
+    return FoundSources(tuple(found.values()), tuple(skipped))
 
 
 def sniff(path: Path) -> SourceKind:
@@ -66,7 +66,7 @@ def sniff(path: Path) -> SourceKind:
         SourceError: it is none that Roundline reads; the message says what it is.
     """
     if path.is_dir():
-        kind = _directory_kind(path)
+        kind = _directory_kind(path) or (SourceKind.STORE if is_store(path) else None)
         if kind is None:
             raise SourceError(f"{path} is a directory without an export in it")
         return kind
@@ -89,17 +89,31 @@ def _expand(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
+def _sources_of(path: Path, skipped: list[tuple[Path, str]]) -> Sequence[tuple[Path, SourceKind]]:
+    """The sources that one argument means: itself, or the captures below it."""
+    if not path.is_dir() or _directory_kind(path) is not None:
+        return [(path, sniff(path))]
+    passed: list[tuple[Path, str]] = []
+    inside = list(_walk(path, passed))
+    if not inside and is_store(path):
+        raise SourceError(f"{path} is a store already: attribute, reconcile or report it")
+    if not inside:
+        raise SourceError(f"{path}: no capture in this directory; {_reasons(passed)}")
+    skipped += passed
+    return inside
+
+
 def _walk(folder: Path, skipped: list[tuple[Path, str]]) -> Iterator[tuple[Path, SourceKind]]:
     """Captures below a folder; symbolic links and foreign files are passed over."""
     for entry in sorted(folder.iterdir()):
         if entry.is_symlink():
             skipped.append((entry, "a symbolic link"))
-        elif entry.name.startswith(".") or (entry / "manifest.json").is_file():
+        elif entry.name.startswith(".") or is_store(entry):
             continue
-        elif entry.is_dir() and _directory_kind(entry) is None:
-            yield from _walk(entry, skipped)
         elif _is_graph_capture(entry):
             skipped.append((entry, "a graph-capture trace: it shows no serving time"))
+        elif entry.is_dir() and _directory_kind(entry) is None:
+            yield from _walk(entry, skipped)
         else:
             try:
                 yield entry, sniff(entry)
@@ -108,7 +122,9 @@ def _walk(folder: Path, skipped: list[tuple[Path, str]]) -> Iterator[tuple[Path,
 
 
 def _is_graph_capture(path: Path) -> bool:
-    return path.parent.name == "capture_traces" or path.name.startswith("graph_capture_rank")
+    """Whether a file or folder holds what an engine traced while it recorded its graphs."""
+    is_inside = "capture_traces" in (path.name, path.parent.name)
+    return is_inside or "graph_capture_rank" in path.name
 
 
 def _reasons(skipped: Sequence[tuple[Path, str]]) -> str:
@@ -129,12 +145,15 @@ def _directory_kind(path: Path) -> SourceKind | None:
 def _head(path: Path) -> bytes:
     with path.open("rb") as file:
         raw = file.read(_HEAD)
-    if not raw.startswith(b"\x1f\x8b"):
+    if not raw.startswith(_GZIP):
         return raw
     try:
-        return zlib.decompressobj(31).decompress(raw, _HEAD)
+        head = zlib.decompressobj(31).decompress(raw, _HEAD)
     except zlib.error as error:
         raise SourceError(f"{path}: damaged gzip ({error})") from error
+    if head.startswith((_SQLITE, _REPORT, _GZIP)):  # only traces and logs are read through gzip
+        raise SourceError(f"{path} is compressed beyond reading: decompress it first (gzip -d)")
+    return head
 
 
 _FOREIGN: Final = (
@@ -145,6 +164,8 @@ _FOREIGN: Final = (
     (b"\xfd7zXZ", "xz-compressed: decompress it first (xz -d)"),
     (b"BZh", "bzip2-compressed: decompress it first (bzip2 -d)"),
     (b"PK\x03\x04", "a zip archive: unpack it first"),
+    (b"PK\x05\x06", "an empty zip archive"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the file: fetch it with git lfs pull"),
     (b"PAR1", "one Parquet table: give the export directory that holds it"),
     (b"\xff\xff\xff\xff", "an Arrow stream: give an arrowdir, or export sqlite or parquetdir"),
     (b"ARROW1", "an Arrow file: give an arrowdir, or export sqlite or parquetdir"),
@@ -158,13 +179,15 @@ _FOREIGN: Final = (
 
 
 def _by_magic(path: Path, head: bytes) -> SourceKind | None:
-    if head.startswith(b"SQLite format 3\x00"):
+    if head.startswith(_SQLITE):
         return _sqlite(path)
-    if head.startswith(b"NVIDIA Tegra Profiler Report"):
+    if head.startswith(_REPORT):
         return SourceKind.NSYS_REPORT
     for magic, meaning in _FOREIGN:
         if head.startswith(magic):
             raise SourceError(f"{path} is {meaning}")
+    if head[257:262] == b"ustar":
+        raise SourceError(f"{path} is a tar archive: unpack it first")
     return None
 
 
@@ -196,10 +219,13 @@ def _by_text(path: Path, head: bytes) -> SourceKind:
 # a time stamp in brackets begins like a list
 _JSON_START: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
 _JSON_KINDS: Final = (
-    (b'"rocprofiler', "rocprofiler results"),
-    (b'"nodes"', "an execution trace (schema, nodes)"),
-    (b'"data"', "an nsys text dump: export sqlite or parquetdir instead"),
-)  # fmt: skip
+    (re.compile(rb'"rocprofiler'), "rocprofiler results"),
+    (re.compile(rb'"nodes"|\{\s*"schema"\s*:'), "an execution trace (schema, nodes)"),
+    (
+        re.compile(rb'\A\{\s*"data"\s*:\s*\[|"Type"\s*:\s*\d+\s*,\s*"\w+Event"'),
+        "an nsys event dump: export sqlite or parquetdir instead",
+    ),
+)
 
 
 def _json(path: Path, text: bytes) -> SourceKind:
@@ -210,7 +236,7 @@ def _json(path: Path, text: bytes) -> SourceKind:
     if _contains(path, (b'"traceEvents"',)):
         return SourceKind.KINETO
     for mark, meaning in _JSON_KINDS:
-        if mark in text:
+        if mark.search(text):
             raise SourceError(f"{path} is JSON without traceEvents: {meaning}")
     raise SourceError(f"{path} is JSON without traceEvents: no torch-profiler trace")
 
@@ -231,7 +257,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
     """The file's bytes, inflated if it is gzip; a damaged rest is left out."""
     with path.open("rb") as file:
         raw = file.read(_PIECE)
-        inflate = zlib.decompressobj(31) if raw.startswith(b"\x1f\x8b") else None
+        inflate = zlib.decompressobj(31) if raw.startswith(_GZIP) else None
         while raw:
             if inflate is None:
                 yield raw
@@ -246,7 +272,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 _LOG_MARKS: Final = (
     b"Decode batch", b"Prefill batch", b"gen throughput", b"Avg generation throughput",
-    b"SpecDecoding metrics", b"host_step_time", b"currank_total_requests", b"eval time",
+    b"SpecDecoding metrics", b"host_step_time", b"currank_total_requests", b"eval time =",
     b"draft acceptance",
 )  # fmt: skip
 
