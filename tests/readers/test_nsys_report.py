@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import pytest
 from nsys_exports import two_processes, write_parquetdir, write_sqlite
 
 from roundline.cli import main
-from roundline.errors import SourceError
+from roundline.errors import SourceError, ToolMissingError
 from roundline.readers.ingest import IngestOptions, ingest
+from roundline.readers.nsys_report import INSTALL_PLACES, NsysTool, export_report, find_nsys
 from roundline.store import open_store
 
 Install = Callable[..., None]
@@ -52,6 +55,8 @@ def test_without_nsys_the_command_is_shown(
     report: Path, nsys: Install, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Exit code 4, and a command that can be pasted into a shell."""
+    if any(any(Path("/").glob(place.removeprefix("/"))) for place in INSTALL_PLACES):
+        pytest.skip("this machine has nsys where its packages put it")
     assert main(["ingest", str(report), "-o", str(tmp_path / "s")]) == 4
     message = capsys.readouterr().err
     assert "nsys export --type sqlite --output 'my report.sqlite' 'my report.nsys-rep'" in message
@@ -122,3 +127,79 @@ def test_another_program_called_nsys_is_noticed(
     program.write_text(f"#!{sys.executable}\nprint('hello')\n")
     with pytest.raises(SourceError, match="is this Nsight's nsys"):
         ingest([report], tmp_path / "s", IngestOptions())
+
+
+def test_a_report_that_is_cut_is_said_in_the_words_of_the_tool(
+    report: Path, nsys: Install, tmp_path: Path
+) -> None:
+    """nsys prints the reason behind a prefix; the advice to update belongs to other failures."""
+    nsys("2024.2.3", "sys.exit('Exportation error: Cannot read from stream.')")
+    with pytest.raises(SourceError, match=r"nsys 2024\.2 cannot export it: Exportation error: Can"):
+        export_report(find_nsys(report, ()), report, tmp_path)
+
+
+def install_below(folder: Path, version: str) -> Path:
+    """A program in a folder named by its version, as the vendor's packages are laid out."""
+    program = folder / version / "bin" / "nsys"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!{sys.executable}\nprint('NVIDIA Nsight Systems version {version}')\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_the_newest_of_the_usual_places_is_taken(
+    report: Path, nsys: Install, tmp_path: Path
+) -> None:
+    """Packages leave the search path alone; 2024.10 is newer than 2024.9."""
+    programs = [install_below(tmp_path / "opt", v) for v in ("2024.9.1", "2024.10.1", "2020.3.4")]
+    tool = find_nsys(report, [f"{tmp_path}/opt/*/bin/nsys", f"{tmp_path}/absent*/nsys"])
+    assert tool == NsysTool(str(programs[1]), (2024, 10))
+
+
+def test_the_search_path_wins_over_the_usual_places(
+    report: Path, nsys: Install, tmp_path: Path
+) -> None:
+    """What the user put on the path is what the user wants."""
+    nsys("2023.2.3", "pass")
+    install_below(tmp_path / "opt", "2025.1.1")
+    assert find_nsys(report, [f"{tmp_path}/opt/*/bin/nsys"]).version == (2023, 2)
+
+
+def test_a_file_that_does_not_run_is_no_tool(report: Path, nsys: Install, tmp_path: Path) -> None:
+    """A leftover without the right to execute is passed over."""
+    install_below(tmp_path / "opt", "2024.9.1").chmod(0o644)
+    with pytest.raises(ToolMissingError, match="nsys is not installed"):
+        find_nsys(report, [f"{tmp_path}/opt/*/bin/nsys"])
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
+def test_an_export_without_end_is_stopped_with_its_children(
+    report: Path, nsys: Install, tmp_path: Path
+) -> None:
+    """The message shows the command; no child goes on writing into the folder."""
+    child = tmp_path / "child"
+    nsys(
+        "2024.2.3",
+        "import subprocess, time\n"
+        f"process = subprocess.Popen([{sys.executable!r}, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(child)!r} + '.new', 'w').write(str(process.pid))\n"
+        f"import os; os.rename({str(child)!r} + '.new', {str(child)!r})\n"
+        "time.sleep(600)",
+    )
+    with pytest.raises(SourceError, match=r"export --type parquetdir .* did not end within 3"):
+        export_report(find_nsys(report, ()), report, tmp_path, timeout_s=3)
+    pid = int(child.read_text())
+    for _ in range(100):
+        if not is_running(pid):
+            return
+        time.sleep(0.05)
+    os.kill(pid, 9)
+    pytest.fail("a child of nsys survived")

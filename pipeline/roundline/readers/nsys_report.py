@@ -6,11 +6,15 @@ directory, so that an export that dies leaves nothing behind.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +27,14 @@ _PARQUETDIR_SINCE: Final = (2023, 4)
 _VERSION_TIMEOUT_S: Final = 60
 _EXPORT_TIMEOUT_S: Final = 3600
 _MESSAGE_LIMIT: Final = 300
+# where the vendor's packages put it without touching the search path
+INSTALL_PLACES: Final = (
+    "/opt/nvidia/nsight-systems/*/bin/nsys",
+    "/opt/nvidia/nsight-systems-cli/*/bin/nsys",
+    "/opt/nvidia/nsight-systems/*/target-linux-*/nsys",
+    "/usr/local/cuda*/bin/nsys",
+    "/usr/lib/nsight-systems/bin/nsys",
+)
 
 
 @dataclass(frozen=True)
@@ -66,14 +78,14 @@ def read_nsys_report(
         return read_nsys_sqlite(export, sink, options, progress)
 
 
-def find_nsys(report: Path) -> NsysTool:
-    """The `nsys` on the search path and its version.
+def find_nsys(report: Path, places: Sequence[str] = INSTALL_PLACES) -> NsysTool:
+    """The `nsys` on the search path, else the newest in the usual places, with its version.
 
     Raises:
         ToolMissingError: it is not installed.
         SourceError: it does not say its version.
     """
-    executable = shutil.which("nsys")
+    executable = shutil.which("nsys") or _newest(places)
     if executable is None:
         raise ToolMissingError(
             f"{report} is an Nsight report and nsys is not installed: run"
@@ -88,21 +100,38 @@ def find_nsys(report: Path) -> NsysTool:
     return NsysTool(executable, (int(match[1]), int(match[2])))
 
 
+def _newest(places: Sequence[str]) -> str | None:
+    """The program below the highest version number; packages of several versions coexist."""
+    found = (path for place in places for path in _matches(place) if os.access(path, os.X_OK))
+    return max(map(str, found), key=lambda path: (_numbers(path), path), default=None)
+
+
+def _matches(place: str) -> Iterable[Path]:
+    return (path for path in Path("/").glob(place.removeprefix("/")) if path.is_file())
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path)]
+
+
 def manual_export(report: Path) -> str:
     """The command that exports a report by hand, for a shell."""
     output = report.with_suffix(".sqlite").name
     return f"nsys export --type sqlite --output {shlex.quote(output)} {shlex.quote(report.name)}"
 
 
-def export_report(tool: NsysTool, report: Path, folder: Path) -> Path:
+def export_report(
+    tool: NsysTool, report: Path, folder: Path, timeout_s: float = _EXPORT_TIMEOUT_S
+) -> Path:
     """Export `report` below `folder` and return what was written.
 
     Raises:
-        SourceError: the export failed; the tool's own words are in the message.
+        SourceError: the export failed or did not end in time; the tool's own words are in the
+            message.
     """
     suffix = "_pqtdir" if tool.export_type == "parquetdir" else ".sqlite"
     output = folder / f"export{suffix}"
-    done = _run(tool.command(report.resolve(), output), report, _EXPORT_TIMEOUT_S)
+    done = _run(tool.command(report.resolve(), output), report, timeout_s)
     if done.returncode or not output.exists():
         raise SourceError(f"{report}: {_failure(done, tool)}")
     return output
@@ -117,18 +146,25 @@ def _failure(done: subprocess.CompletedProcess[str], tool: NsysTool) -> str:
     return f"nsys {year}.{release} cannot export it: {reason}"
 
 
-def _run(command: list[str], report: Path, timeout_s: int) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], report: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-            timeout=timeout_s, check=False,
-        )  # fmt: skip
+        with subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, errors="replace", start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                stdout, stderr = process.communicate(timeout=timeout_s)
+            except BaseException:  # nsys works in children, which would go on writing
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
     except subprocess.TimeoutExpired as error:
         raise SourceError(
             f"{report}: `{shlex.join(command)}` did not end within {timeout_s} s: export by hand"
         ) from error
     except OSError as error:
         raise ToolMissingError(f"{command[0]} does not run ({error}): reinstall nsys") from error
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
 def _one_line(text: str) -> str:
