@@ -84,8 +84,9 @@ def _marks(rounds: Sequence[RoundTime], count: int, y: Scale, class_: str) -> Ma
         for column, walls in sorted(columns.items())
     )
     bottom = _TOP + _HEIGHT + 4
+    density = "dense" if per_column > 1 else "sparse"
     return element(
-        "svg", element("path", d=Markup(path), class_=f"mark {class_}"),
+        "svg", element("path", d=Markup(path), class_=f"mark {class_} {density}"),
         x="0", y="0", width=at(_PLOT), height=bottom,
         viewbox=f"0 0 1000 {number(bottom)}", preserveaspectratio="none",
     )  # fmt: skip
