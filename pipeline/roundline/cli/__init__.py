@@ -17,6 +17,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "attribute": ("attribute", "Rounds by phase and category, idle by cause."),
     "predict": ("predict", "What a round must read and what that must cost."),
     "reconcile": ("reconcile", "The ledger: predicted against measured, term by term."),
+    "what-if": ("what_if", "The measured round with something changed."),
     "report": ("report", "Write the ledger as Markdown, HTML, JSON or CSV."),
     "query": ("query", "Ask a store with SQL, read-only."),
     "doctor": ("doctor", "What a capture lacks and how to capture it."),
