@@ -6,10 +6,13 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roundline.readers.contract import ReadOptions, SourceFacts
 from roundline.readers.server_log import read_server_log
@@ -327,3 +330,186 @@ def test_a_line_without_end_is_bounded(log: Callable[..., Path]) -> None:
     """A line of megabytes is passed over and does not shift the numbers of those behind it."""
     rows, _ = read(log(decode(1), "x" * 3_000_000, decode(3, tokens=1120)))
     assert sorted(rows) == [1, 3]
+
+
+def windows_of(*lines: str) -> list[dict[str, Any]]:
+    """Windows of a log of these lines, in their order."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "server.log"
+        path.write_text("\n".join(lines) + "\n")
+        rows, facts = read(path)
+    assert facts.diagnostics == ()
+    return [rows[number] for number in sorted(rows)]
+
+
+SGLANG_HEADS = (
+    "[2025-05-01 10:00:00] ",
+    "[2025-05-01 10:00:00 DP3 TP0] ",
+    "[2026-05-01 10:00:00.125 DP3 PP0 ATTN_CP0 MOE_DP0 TP0 EP0] ",
+    "(Scheduler pid=77, ip=10.0.0.1) [2026-05-01 10:00:00 TP0] ",
+)
+SGLANG_SHAPES = {
+    "0.4.6": "Decode batch. #running-req: {running}, #token: {tokens}, token usage: 0.01,"
+    " accept len: {length:.2f}, cuda graph: True, gen throughput (token/s): {rate:.2f},"
+    " #queue-req: {queue}",
+    "0.5.2": "Decode batch. #running-req: {running}, #token: {tokens}, token usage: 0.01,"
+    " accept len: {length:.2f}, pre-allocated usage: 0.02, cuda graph: True,"
+    " gen throughput (token/s): {rate:.2f}, #queue-req: {queue}, ",
+    "0.5.4": "Decode batch [812], #running-req: {running}, #token: {tokens}, token usage: 0.01,"
+    " accept len: {length:.2f}, accept rate: {share:.2f}, cuda graph: True,"
+    " gen throughput (token/s): {rate:.2f}, #queue-req: {queue}, ",
+    "hybrid": "Decode batch, #running-req: {running}, #full token: {tokens}, full token usage:"
+    " 0.01, mamba num: 6, mamba usage: 0.10, accept len: {length:.2f}, accept rate: {share:.2f},"
+    " npu graph: True, gen throughput (token/s): {rate:.2f}, #queue-req: {queue}",
+    "sliding": "Decode batch, #running-req: {running}, #full token: {tokens}, full token usage:"
+    " 0.01, #swa token: 99, swa token usage: 0.02, accept len: {length:.2f}, accept rate:"
+    " {share:.2f}, cuda graph: True, gen throughput (token/s): {rate:.2f}, #queue-req: {queue},"
+    " est. decode TFLOPS/s (per GPU): 1.50, est. read BW (GB/s per GPU): 611.20,"
+    " est. write BW (GB/s per GPU): 2.00, fwd occupancy: 99.1%, cap len: 4.00",
+}
+
+
+@pytest.mark.parametrize("shape", SGLANG_SHAPES)
+@given(
+    head=st.sampled_from(SGLANG_HEADS),
+    running=st.integers(1, 512),
+    queue=st.integers(0, 10_000),
+    spare=st.integers(0, 10**6),
+    length=st.integers(100, 1600).map(lambda hundredths: hundredths / 100),
+    share=st.integers(0, 100).map(lambda hundredths: hundredths / 100),
+    rate=st.integers(1, 10**7).map(lambda hundredths: hundredths / 100),
+)
+def test_sglang_values_come_back_from_every_shape(shape: str, head: str, **values: Any) -> None:
+    """What a version prints is what is read, and the round time is L x running / throughput."""
+    running, length, rate = values["running"], values["length"], values["rate"]
+    tokens = 40 * 16 * running + values["spare"]  # room for what the window generated
+    (row,) = windows_of(head + SGLANG_SHAPES[shape].format(tokens=tokens, **values))
+    assert (row["running"], row["queue"], row["tok_s"]) == (running, values["queue"], rate)
+    assert row["accept_len"] == length
+    assert row["accept_rate"] == (values["share"] if "share" in SGLANG_SHAPES[shape] else None)
+    assert row.get("tokens", row.get("full_tokens")) == tokens
+    assert row["dp_rank"] == (3 if "DP3" in head else None)
+    assert row["round_ms"] == pytest.approx(1000 * length * running / rate)
+
+
+VLLM_HEADS = ("INFO 08-17 19:55:36 ", "\x1b[36m(APIServer pid=1)\x1b[0;0m INFO 08-17 19:55:36 ")
+
+
+@given(
+    head=st.sampled_from(VLLM_HEADS),
+    running=st.integers(1, 256),
+    rounds=st.integers(20, 1000),
+    rates=st.lists(st.integers(0, 1000), min_size=1, max_size=8),
+)
+def test_vllm_values_come_back(head: str, running: int, rounds: int, rates: list[int]) -> None:
+    """Drafted tokens over draft length and requests are the rounds of the ten seconds."""
+    drafts, per_position = rounds * running, [rate / 1000 for rate in sorted(rates, reverse=True)]
+    drafted = drafts * len(rates)
+    accepted = round(drafts * sum(per_position))
+    throughput = (
+        f"{head}[loggers.py:310] Engine 004: Avg prompt throughput: 0.0 tokens/s, Avg generation"
+        f" throughput: {(accepted + drafts) / 10:.1f} tokens/s, Running: {running} reqs,"
+        " Waiting: 2 reqs, GPU KV cache usage: 1.2%, Prefix cache hit rate: 0.0%"
+    )
+    spec = (
+        f"{head}[metrics.py:101] SpecDecoding metrics: Mean acceptance length:"
+        f" {1 + accepted / drafts:.2f}, Accepted throughput: {accepted / 10:.2f} tokens/s, Drafted"
+        f" throughput: {drafted / 10:.2f} tokens/s, Accepted: {accepted} tokens, Drafted: {drafted}"
+        f" tokens, Per-position acceptance rate: {', '.join(f'{r:.3f}' for r in per_position)},"
+        f" Avg Draft acceptance rate: {100 * accepted / drafted:.1f}%"
+    )
+    first, second = windows_of(throughput, spec)
+    assert (first["running"], first["waiting"], first["dp_rank"]) == (running, 2, 4)
+    assert (second["accepted"], second["drafted"]) == (accepted, drafted)
+    assert (second["per_position"], second["draft_steps"]) == (per_position, len(rates))
+    assert second["accept_len"] == pytest.approx(1 + accepted / drafts, abs=0.005)
+    assert second["rounds"] == rounds
+    assert second["round_ms"] == pytest.approx(10_000 / rounds, rel=0.001)
+
+
+def test_vllm_oldest_speculation_line_gives_no_round_time() -> None:
+    """Without length, throughput or positions nobody can tell how many rounds there were."""
+    spec = (
+        "INFO 05-01 10:00:00 [metrics.py:80] SpecDecoding metrics: Draft acceptance rate: 69.4%,"
+        " Accepted: 379 tokens, Drafted: 546 tokens"
+    )
+    _, row = windows_of(VLLM.format(prompt=0.0, rate=58.7, running=1), spec)
+    assert (row["accepted"], row["drafted"], row["accept_rate"]) == (379, 546, 0.694)
+    assert (row["accept_len"], row["rounds"], row["round_ms"]) == (None, None, None)
+
+
+TRTLLM_SHAPES = {
+    "middle": "iter = {n}, global_rank = 0, rank = 0, currank_total_requests = 1/1,"
+    " host_step_time = {host}ms, prev_device_step_time = {device}, timestamp = 2026-05-12"
+    " 10:14:56, num_scheduled_requests: {requests}, states = {{'num_ctx_requests': 0,"
+    " 'num_ctx_tokens': 0, 'num_generation_tokens': {tokens}}}",
+    "newest": "iter = {n}, global_rank = 0, rank = 0, currank_total_requests = 1/1,"
+    " kv_cache_util = 0.12, adp_dummy_requests = 0, host_step_time = {host}ms,"
+    " prev_device_step_time = {device}, timestamp = 2026-05-12 10:14:56,"
+    " num_scheduled_requests: {requests}, acceptance_length: 3.08, states ="
+    " {{'num_ctx_requests': 0, 'num_ctx_tokens': 0, 'num_generation_tokens': {tokens}}}",
+}
+
+
+@pytest.mark.parametrize("shape", TRTLLM_SHAPES)
+@given(
+    times=st.lists(st.integers(1, 10**8), min_size=1, max_size=6),
+    host=st.integers(1, 10**8),
+    requests=st.integers(1, 64),
+    steps=st.integers(0, 7),
+)
+def test_trtllm_values_come_back(
+    shape: str, times: list[int], host: int, requests: int, steps: int
+) -> None:
+    """Each iteration took what the next one prints, and the last one is not timed."""
+    devices = ["N/A", *(f"{time / 1000}ms" for time in times)]
+    fixed = {"host": host / 1000, "requests": requests, "tokens": requests * (1 + steps)}
+    rows = windows_of(
+        *(
+            "[05/12/2026-10:14:56] [TRT-LLM] [RANK 0] [I] "
+            + TRTLLM_SHAPES[shape].format(n=n, device=device, **fixed)
+            for n, device in enumerate(devices)
+        )
+    )
+    assert [row["round_ms"] for row in rows] == [*(pytest.approx(t / 1000) for t in times), None]
+    assert {row["draft_steps"] for row in rows} == {steps}
+    assert {row["host_step_ms"] for row in rows} == {host / 1000}
+    assert {row["running_requests"] for row in rows} == {requests}
+
+
+LLAMACPP_SHAPES = {
+    "old": "draft acceptance rate = {rate:.5f} ({accepted:5d} accepted / {drafted:5d} generated)",
+    "plain": "draft acceptance = {rate:.5f} ({accepted:5d} accepted / {drafted:5d} generated)",
+    "long": "draft acceptance = {rate:.5f} ({accepted:5d} accepted / {drafted:5d} generated),"
+    " mean acceptance length = {length:5.2f}, acceptance rate per position = (0.800, 0.500)",
+    "short": "draft acceptance = {rate:.5f} ({accepted:5d} accepted / {drafted:5d} generated),"
+    " mean len = {length:5.2f}",
+}
+
+
+@pytest.mark.parametrize("shape", LLAMACPP_SHAPES)
+@given(
+    steps=st.integers(1, 5000),
+    drafted=st.integers(1, 20_000),
+    share=st.floats(0, 1),
+    ms=st.integers(1, 10**9).map(lambda hundredths: hundredths / 100),
+)
+def test_llamacpp_values_come_back(
+    shape: str, steps: int, drafted: int, share: float, ms: float
+) -> None:
+    """Tokens less accepted drafts are the verify steps, and they shared the generation time."""
+    accepted = int(share * drafted)
+    tokens, length = steps + accepted, 1 + accepted / steps
+    timing = (
+        "slot print_timing: id  3 | task 71 | \n"
+        f"       eval time = {ms:10.2f} ms / {tokens:5d} tokens ({ms / tokens:8.2f} ms per token,"
+        f" {1000 * tokens / ms:8.2f} tokens per second)"
+    )
+    draft = LLAMACPP_SHAPES[shape].format(
+        rate=accepted / drafted, accepted=accepted, drafted=drafted, length=length
+    )
+    first, second = windows_of(timing, draft)
+    assert (first["ms"], first["tokens"]) == (ms, tokens)
+    assert (second["accepted"], second["drafted"], second["rounds"]) == (accepted, drafted, steps)
+    assert second["round_ms"] == pytest.approx(ms / steps)
+    assert second["accept_len"] == pytest.approx(length, abs=0.0051)
