@@ -163,17 +163,20 @@ def describe(changes: Changes, before: RoundFloor, after: RoundFloor) -> tuple[s
 
 def _sentences(changes: Changes, before: RoundFloor, after: RoundFloor) -> Iterator[str]:
     for name in changes.names():
-        old, new = _value(name, before, changes), _value(name, after, changes)
-        yield f"{name.replace('_', ' ')}: {f'{old} -> ' if old else ''}{new}"
+        if name == "all_reduce_ns":
+            yield f"all-reduce: {(changes.all_reduce_ns or 0) / 1000:g} us each"
+            continue
+        old, new = _value(name, before), _value(name, after)
+        yield f"{name.replace('_', ' ')}: {old} -> {new}"
 
 
-def _value(name: str, floor: RoundFloor, changes: Changes) -> str:
+def _value(name: str, floor: RoundFloor) -> str:
     workload = floor.workload
     if name == "gpu":
         return f"{floor.gpu.device_names[0]} ({float(floor.gpu.hbm_gbps):g} GB/s)"
     if name == "tp":
         return str(workload.parallel.tp)
-    if name in ("link", "collective", "all_reduce_ns"):
+    if name in ("link", "collective"):
         return _cost(floor.links.all_reduce) if floor.links else "none"
     if name in ("draft_steps", "context", "batch"):
         return str(getattr(workload, name))

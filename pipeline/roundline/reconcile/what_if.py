@@ -8,19 +8,19 @@ T' = sum of t_i x p_i' / p_i + T_rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from roundline.bandwidth import speculation
-from roundline.bandwidth.prediction import Phase, RoundFloor
-from roundline.reconcile.changes import Changes, base_of, changed, describe
+from roundline.bandwidth.prediction import RoundFloor
+from roundline.reconcile.changes import GIVEN, Changes, base_of, changed, describe
 from roundline.reconcile.exchanges import Exchange, kernel_seen
-from roundline.reconcile.ledger import MEMORY_TERMS, TERMS
+from roundline.reconcile.ledger import TERMS
 from roundline.reconcile.measured import MeasuredRank
+from roundline.reconcile.pieces import Piece, Price, pieces_of, price_of, prices_of
 
 Basis = Literal["held", "unchanged", "scaled", "new", "given", "gone"]
-_WHOLE: Final = ("", "collective")  # parts that stand for all of their term
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def what_if(
     base = base_of(floor, changes, kernel_seen(exchanges))
     after = changed(base, changes)
     scale = _Scale(base, after, is_given=changes.all_reduce_ns is not None)
-    lines = tuple(_lines(list(_pieces(measured, exchanges)), scale))
+    lines = tuple(_lines(list(pieces_of(measured, exchanges)), scale))
     times = [sum(getattr(line, at) for line in lines) for at in _TIMES]
     then = _length_after(accept_len, accept_len_after, floor, after)
     now = (accept_len, "of the measured round")
@@ -151,67 +151,14 @@ _TIMES: Final = ("before_ms", "after_ms", "at_best_ms")
 
 
 @dataclass(frozen=True)
-class _Piece:
-    term: str
-    part: str
-    ms: float
-
-
-def _pieces(measured: MeasuredRank, exchanges: tuple[Exchange, ...]) -> Iterator[_Piece]:
-    """The measured round in pieces that scale as one; they add up to its terms."""
-    for term in TERMS:
-        ms = measured.term_ms(term)
-        if term == "collective":
-            yield from _split("collective", ms, [e for e in exchanges if e.phase == "verify"])
-        elif term == "draft" and measured.draft_parts:
-            yield from _draft_pieces(measured, exchanges)
-        else:
-            yield _Piece(term, "", ms)
-
-
-def _draft_pieces(measured: MeasuredRank, exchanges: tuple[Exchange, ...]) -> Iterator[_Piece]:
-    mine = [e for e in exchanges if e.phase in ("draft", "draft_extend")]
-    for part in measured.draft_parts:
-        if part.part == "collective":
-            yield from _split("draft", part.ms, mine)
-        else:
-            yield _Piece("draft", part.part, part.ms)
-
-
-def _split(term: str, ms: float, exchanges: list[Exchange]) -> Iterator[_Piece]:
-    """Exclusive time of collectives by operation and wait, as their raw durations are."""
-    shares: dict[str, float] = {}
-    for exchange in exchanges:
-        name = exchange.operation
-        shares[name] = shares.get(name, 0.0) + exchange.transfer_ms
-        shares["wait"] = shares.get("wait", 0.0) + exchange.wait_ms
-    total = sum(shares.values())
-    if not total:
-        yield _Piece(term, "collective", ms)
-    for part, share in shares.items() if total else ():
-        yield _Piece(term, part, ms * share / total)
-
-
-@dataclass(frozen=True)
-class _Price:
-    """What the model says of a piece; where it knows no time, anything it is proportional to."""
-
-    floor_ms: float
-    expected_ms: float
-
-
-_Prices = dict[tuple[str, str], _Price]
-
-
-@dataclass(frozen=True)
 class _Scale:
     base: RoundFloor
     after: RoundFloor
     is_given: bool  # the time of an all-reduce is given, so it is no ratio
 
-    def part(self, piece: _Piece) -> WhatIfPart:
-        then = _price(piece, self.after)
-        now = _price(piece, self.base)
+    def part(self, piece: Piece) -> WhatIfPart:
+        then = price_of(piece, self.after)
+        now = price_of(piece, self.base)
         if now is None or then is None:
             return WhatIfPart(piece.part, piece.ms, piece.ms, piece.ms, "held")
         if self.is_given and piece.part in ("all_reduce", "collective"):
@@ -222,87 +169,27 @@ class _Scale:
         if not now.expected_ms:
             return self._new(piece, then)
         ms = piece.ms * (then.expected_ms / now.expected_ms)
-        best = min(ms, then.floor_ms) if _is_memory(piece) else ms
+        best = min(ms, then.floor_ms) if piece.is_memory else ms
         return WhatIfPart(piece.part, piece.ms, ms, best, "scaled" if then.expected_ms else "gone")
 
-    def _new(self, piece: _Piece, then: _Price) -> WhatIfPart:
-        best = then.floor_ms if _is_memory(piece) else then.expected_ms
+    def _new(self, piece: Piece, then: Price) -> WhatIfPart:
+        best = then.floor_ms if piece.is_memory else then.expected_ms
         return WhatIfPart(piece.part, piece.ms, then.expected_ms, best, "new")
 
-    def unmeasured(self, pieces: list[_Piece]) -> Iterator[_Piece]:
+    def unmeasured(self, pieces: list[Piece]) -> Iterator[Piece]:
         """Pieces that only the changed round has."""
-        whole = {piece.term for piece in pieces if piece.part in _WHOLE}
-        known = {(piece.term, piece.part) for piece in pieces} | set(_prices(self.base))
-        for term, part in _prices(self.after):
+        whole = {piece.term for piece in pieces if piece.is_whole}
+        known = {(piece.term, piece.part) for piece in pieces} | set(prices_of(self.base))
+        for term, part in prices_of(self.after):
             if term not in whole and (term, part) not in known:
-                yield _Piece(term, part, 0.0)
+                yield Piece(term, part, 0.0)
 
 
-def _is_memory(piece: _Piece) -> bool:
-    return (piece.part or piece.term) in MEMORY_TERMS
-
-
-def _lines(pieces: list[_Piece], scale: _Scale) -> Iterator[WhatIfLine]:
+def _lines(pieces: list[Piece], scale: _Scale) -> Iterator[WhatIfLine]:
     pieces += list(scale.unmeasured(pieces))
     for term in TERMS:
         parts = tuple(scale.part(piece) for piece in pieces if piece.term == term)
         yield WhatIfLine(term, parts)
-
-
-def _price(piece: _Piece, floor: RoundFloor) -> _Price | None:
-    """The model's price of a piece; None where it has none, so that the piece is held."""
-    prices, passes = _prices(floor), len(floor.draft_passes)
-    if piece.part == "collective":
-        return _total(price for key, price in prices.items() if key[1].startswith("all_"))
-    if (piece.term, piece.part) == ("draft", ""):
-        return _total(price for key, price in prices.items() if key[0] == "draft")
-    priced = prices.get((piece.term, piece.part))
-    if priced is not None:
-        return priced
-    if piece.term not in ("collective", "draft"):
-        return None
-    # waits and other collectives exist with the links, and whatever drafts do once a pass
-    once = passes if piece.term == "draft" else 1
-    return _Price(0.0, float(once * (piece.part != "wait" or floor.links is not None)))
-
-
-def _prices(floor: RoundFloor) -> _Prices:
-    """Prices of all pieces that the model knows."""
-    prices = {
-        (t.term, ""): _Price(t.floor_ms, t.expected_ms)
-        for t in floor.terms
-        if t.term not in ("collective", "draft")
-    }
-    for part in (part for each in floor.draft_passes for part in each.parts):
-        if part.term != "collective":
-            key = ("draft", "weights" if part.term == "lm_head" else part.term)
-            _add(prices, key, _Price(part.floor_ms, part.expected_ms))
-    if floor.links is not None:
-        _add_messages(prices, floor)
-    return prices
-
-
-_TERM_OF: Final[dict[Phase, str]] = {"verify": "collective", "draft": "draft"}
-
-
-def _add_messages(prices: _Prices, floor: RoundFloor) -> None:
-    for m in floor.counts.messages:
-        assert floor.links is not None
-        cost = (
-            floor.links.all_gather if m.collective == "all_gather"
-            else floor.links.all_reduce_for(m.message_bytes)
-        )  # fmt: skip
-        expected_ms = float(m.count * cost.time_ns(m.message_bytes)) / 1e6
-        _add(prices, (_TERM_OF[m.phase], m.collective), _Price(0.0, expected_ms))
-
-
-def _add(prices: _Prices, key: tuple[str, str], price: _Price) -> None:
-    prices[key] = _total([prices.get(key, _Price(0.0, 0.0)), price])
-
-
-def _total(prices: Iterable[_Price]) -> _Price:
-    listed = list(prices)
-    return _Price(sum(p.floor_ms for p in listed), sum(p.expected_ms for p in listed))
 
 
 def _length_after(
@@ -369,7 +256,8 @@ def _assumptions(
 
 def _about_work(floor: RoundFloor, after: RoundFloor) -> Iterator[str]:
     """What a different amount of work changes and this does not follow."""
-    if floor.links is not None and after.links is not None and floor.links != after.links:
+    is_given = after.links is not None and after.links.all_reduce.source == GIVEN
+    if floor.links and after.links and floor.links != after.links and not is_given:
         kernels = f"{floor.links.all_reduce.kernel} to {after.links.all_reduce.kernel}"
         yield f"collectives change as public measurements do, from {kernels}"
     if floor.workload.batch != after.workload.batch:
