@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from roundline.bandwidth.efficiency import Efficiency
     from roundline.bandwidth.hardware import Gpu
     from roundline.bandwidth.prediction import RoundFloor
+    from roundline.bandwidth.profile import Profile
     from roundline.bandwidth.switches import EngineSwitches
     from roundline.bandwidth.workload import Workload
 
@@ -58,6 +61,7 @@ class ModelOptions:
     stream_fraction: float | None
     kernel_latency_us: float | None
     node_latency_us: float | None
+    profile: Path | None
 
 
 _POSITIVE = click.IntRange(min=1)
@@ -112,6 +116,8 @@ _OPTIONS = (
     click.option("--stream-fraction", type=float, help="Of peak, for pure reads."),
     click.option("--kernel-latency-us", type=float, help="Start of a reading kernel."),
     click.option("--node-latency-us", type=float, help="A small kernel inside a graph."),
+    click.option("--profile", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                 help="Efficiencies and latencies that `reconcile --calibrate` wrote."),
 )  # fmt: skip
 
 
@@ -186,9 +192,10 @@ def engine(options: ModelOptions) -> EngineSwitches:
 
 
 def efficiency(options: ModelOptions, gpu: Gpu) -> Efficiency:
-    """The defaults of the GPU's memory, changed where options say so."""
+    """The profile's, else the defaults of the GPU's memory, changed where options say so."""
     from roundline.bandwidth.efficiency import default_efficiency
 
+    base = _profile(options.profile).efficiency(gpu) if options.profile else default_efficiency(gpu)
     fractions = {
         "gemm": options.gemm_fraction,
         "gemm_unpacking": options.unpack_fraction,
@@ -200,7 +207,7 @@ def efficiency(options: ModelOptions, gpu: Gpu) -> Efficiency:
     }
     changes: dict[str, Any] = {k: Fraction(str(v)) for k, v in fractions.items() if v is not None}
     changes |= {k: round(1000 * v) for k, v in latencies.items() if v is not None}
-    return replace(default_efficiency(gpu), **changes)
+    return replace(base, **changes)
 
 
 def links(
@@ -213,6 +220,8 @@ def links(
         gpu, workload.parallel.tp, switches.collective_kernel,
         link=options.link, kernel=options.collective,
     )  # fmt: skip
+    if options.profile is not None:
+        costs = _profile(options.profile).links(costs, workload.parallel.tp)
     if costs is None or (options.alpha_us is None and options.beta_us_per_kb is None):
         return costs
     changes: dict[str, Any] = {"source": "given by the user"}
@@ -228,7 +237,18 @@ def predict_round(options: ModelOptions) -> RoundFloor:
     from roundline.bandwidth.round_floor import predict
 
     gpu, switches, workload = find_device(options), engine(options), workload_of(options)
-    return predict(
+    floor = predict(
         find_model(options), gpu, workload, switches,
         efficiency(options, gpu), links(options, gpu, workload, switches),
     )  # fmt: skip
+    if options.profile is None:
+        return floor
+    sentence = _profile(options.profile).sentence(gpu, workload.parallel.tp)
+    return replace(floor, assumptions=(*floor.assumptions, sentence))
+
+
+@cache
+def _profile(path: Path) -> Profile:
+    from roundline.bandwidth.profile import read_profile
+
+    return read_profile(path)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from roundline.cli._capture import sources_argument
+from roundline.cli._calibrate import warn_of_own_profile, write_profile
+from roundline.cli._capture import open_capture, sources_argument
 from roundline.cli._model import model_options
 from roundline.cli._output import emit
 from roundline.cli._reconcile import claims_options, reconcile_capture
@@ -24,6 +25,11 @@ from roundline.errors import CheckFailedError
     type=click.FloatRange(min=0),
     help="Exit with 1 when the residual exceeds this fraction of the round.",
 )
+@click.option(
+    "--calibrate",
+    type=click.Path(path_type=Path),
+    help="Fit efficiencies and latencies to this capture and write them here, for --profile.",
+)
 @format_option()
 @output_option
 @force_option
@@ -35,6 +41,7 @@ def command(
     accept_rate: float | None,
     tolerance: float,
     fail_over: float | None,
+    calibrate: Path | None,
     format_: str,
     output: Path | None,
     force: bool,
@@ -45,10 +52,17 @@ def command(
     GPU, --tp and --draft-steps are taken from the capture, --engine, --batch and --context from
     its log, when they are not given. The verdict rests on milliseconds a round, never on tokens
     per second.
+
+    --calibrate shows its fits on stderr: points, residuals, and the error where a matrix was left
+    out. A profile fits its own capture by construction; it is meant for `roundline predict` and
+    other captures.
     """
     from roundline.report.reconciliation import render_reconciliation
 
     result = reconcile_capture(sources, store_path, logs, accept_len, accept_rate, tolerance, model)
+    warn_of_own_profile(result, model["profile"])
+    if calibrate is not None:
+        write_profile(result, open_capture(sources, store_path), calibrate, force=force)
     emit(render_reconciliation(result, format_), output, force=force)
     residual = abs(result.ledger.totals.residual_fraction)
     if fail_over is not None and residual > fail_over:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from roundline.cli._calibrate import warn_of_own_profile
 from roundline.cli._capture import sources_argument
 from roundline.cli._model import model_options
 from roundline.cli._output import emit, talk
@@ -48,5 +49,6 @@ def command(
 
     format_ = format_of(output)
     result = reconcile_capture(sources, store_path, logs, accept_len, accept_rate, tolerance, model)
+    warn_of_own_profile(result, model["profile"])
     emit(render_reconciliation(result, format_), output, force=force)
     talk(f"wrote {output}", quiet=quiet)

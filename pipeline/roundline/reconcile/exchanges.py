@@ -18,7 +18,8 @@ class Exchange:
     """Equal collectives of one phase, per mean steady round of one rank.
 
     `operation` is `all_reduce`, `all_gather` or the name that the kernel gives. Where not every
-    rank was captured, `paired` is False and waiting is part of `transfer_ms`.
+    rank was captured, `paired` is False and waiting is part of `transfer_ms`; else `transfers_ns`
+    are the single transfers of all steady rounds.
     """
 
     phase: str
@@ -28,6 +29,7 @@ class Exchange:
     transfer_ms: float
     wait_ms: float
     paired: bool = True
+    transfers_ns: tuple[int, ...] = ()
 
 
 def read_exchanges(warehouse: duckdb.DuckDBPyConnection, rank: int) -> tuple[Exchange, ...]:
@@ -41,9 +43,10 @@ def read_exchanges(warehouse: duckdb.DuckDBPyConnection, rank: int) -> tuple[Exc
             count=count / rounds,
             transfer_ms=int(transfer) / rounds / NS_PER_MS,
             wait_ms=int(duration - transfer) / rounds / NS_PER_MS,
-            paired=paired,
+            paired=transfers is not None,
+            transfers_ns=tuple(transfers or ()),
         )
-        for phase, operation, is_nccl, rounds, count, paired, transfer, duration in rows
+        for phase, operation, is_nccl, rounds, count, transfers, transfer, duration in rows
     )
 
 
@@ -59,7 +62,9 @@ def kernel_seen(exchanges: tuple[Exchange, ...]) -> Kernel | None:
 _EXCHANGES = """
 SELECT c.phase, operation, subcategory LIKE 'nccl%' AS is_nccl,
   (SELECT count(*) FROM rounds WHERE steady AND rank = $rank) AS rounds,
-  count(*), count(transfer_ns) = count(*), sum(coalesce(transfer_ns, duration_ns)),
+  count(*),
+  CASE WHEN count(transfer_ns) = count(*) THEN list(transfer_ns ORDER BY collective_id) END,
+  sum(coalesce(transfer_ns, duration_ns)),
   sum(duration_ns)
 FROM collectives AS c
 JOIN rounds USING (rank, round_id)
