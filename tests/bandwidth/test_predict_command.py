@@ -148,10 +148,54 @@ def test_a_hand_made_model_is_checked(capsys):
     assert "13.0 ms" in _run(capsys, *WORKED, *stated, *window)[1]
 
 
+def test_wrong_statements_of_a_hand_made_model_are_named(capsys):
+    """72.6 tok/s is not 55, the maximum is 4.0 and not 3.7, 63.5 % of the ceiling is not 95 %."""
+    stated = ["--stated", "weights=35.16", "--stated-total-ms", "42.4", "--stated-tokens-per-s",
+              "55", "--stated-max-len", "3.7", "--stated-ceiling", "0.95"]  # fmt: skip
+    window = ["--accept-len", "3.08", "--tokens-per-s", "55.59"]
+    (check,) = _document(capsys, *WORKED, *stated, *window)["stated"]
+    assert check["status"] == "unexplained"
+    found = {s["subject"]: (round(s["found"], 3), s["holds"]) for s in check["statements"]}
+    assert found["maximum accept length"] == (4, False)
+    assert found["fraction of the ceiling"] == (0.635, False)
+    assert found["tokens per second"][0] == pytest.approx(72.6, abs=0.05)
+    out = _run(capsys, *WORKED, *stated, *window)[1]
+    for text in (
+        "42.4 ms at accept length 3.08 are 72.6 tok/s",
+        "make 4.0",
+        "63.5 %",
+        "unexplained",
+    ):
+        assert text in out
+
+
+def test_right_statements_hold(capsys):
+    """What follows from the numbers is not called wrong."""
+    stated = ["--stated", "weights=35.16", "--stated-total-ms", "42.4", "--stated-tokens-per-s",
+              "72.6", "--stated-max-len", "4", "--stated-ceiling", "0.63"]  # fmt: skip
+    window = ["--accept-len", "3.08", "--tokens-per-s", "55.59"]
+    (check,) = _document(capsys, *WORKED, *stated, *window)["stated"]
+    assert [s["holds"] for s in check["statements"]] == [True, True, True]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--stated", "weights=35"], "--accept-len"),
+        (["--stated-max-len", "3.7"], "--accept-len"),
+        (
+            [
+                "--stated-total-ms",
+                "42",
+                "--stated-ceiling",
+                "0.9",
+                "--accept-len",
+                "3",
+                "--tokens-per-s",
+                "55",
+            ],
+            "weights",
+        ),
         (["--stated", "weights", "--accept-len", "3", "--tokens-per-s", "55"], "TERM=MS"),
     ],
 )

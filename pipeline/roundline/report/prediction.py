@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from roundline.report.documents import document
@@ -182,6 +182,7 @@ def _stated(check: StatedCheck) -> dict[str, Any]:
         "measured_tokens_per_s": check.measured_tokens_per_s, "accept_len": check.accept_len,
         "implied_accept_len": check.implied_accept_len,
         "status": "agrees" if check.agrees else "unexplained", "findings": list(check.findings()),
+        "statements": [asdict(statement) for statement in check.statements()],
     }  # fmt: skip
 
 
