@@ -176,6 +176,22 @@ def test_waiting_for_the_other_rank_is_not_transfer():
     assert collective.after_ms == pytest.approx(collective.before_ms / 2)
 
 
+def test_idle_time_changes_only_when_it_is_named():
+    """Held under every other change; named, it replaces what was measured and nothing else."""
+    found = _what_if(idle_ms=1.0)
+    lines = {line.term: line for line in found.lines}
+    assert (lines["idle"].after_ms, lines["idle"].basis) == (1.0, "given")
+    saved = found.before_ms - found.after_ms
+    assert saved == pytest.approx(MEASURED.term_ms("idle") - 1.0)
+    assert found.changes == ("idle: 1 ms a round",)
+
+
+def test_missing_evidence_is_passed_on():
+    """A round that is not accounted for makes a weaker what-if, and it says so."""
+    found = what_if(MEASURED, FLOOR, Changes(), missing_evidence=("records were dropped",))
+    assert any("records were dropped" in text for text in found.assumptions)
+
+
 def test_one_gpu_has_no_collectives():
     """TP 2 -> 1: collectives go, the weights double, and what does not fit is said."""
     found = _what_if(tp=1)

@@ -16,11 +16,12 @@ def write_profile(result: Reconciliation, store: Store, path: Path, *, force: bo
     """Write the profile of a reconciled capture to `path`; its fits go to stderr."""
     from roundline.bandwidth.profile import dump_profile
     from roundline.reconcile.calibration import calibrate
+    from roundline.reconcile.demands import demands_of
     from roundline.reconcile.exchanges import read_exchanges
     from roundline.report.calibration import comments, render_calibration
     from roundline.warehouse.build import open_warehouse
 
-    with open_warehouse(store) as warehouse:
+    with open_warehouse(store, demands_of(result.floor)) as warehouse:
         exchanges = read_exchanges(warehouse, result.slowest.rank)
     found = calibrate(result.ranks, result.floor, exchanges, store.manifest)
     emit(dump_profile(found.profile, comments(found)), path, force=force)

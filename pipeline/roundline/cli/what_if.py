@@ -42,6 +42,8 @@ _CHANGES = (
     click.option("--to-draft-format", help="Format of the drafts' weights where it differs."),
     click.option("--to-context", type=_NATURAL, help="Cached tokens of each request."),
     click.option("--to-batch", type=_POSITIVE, help="Running requests."),
+    click.option("--to-idle-ms", type=click.FloatRange(min=0),
+                 help="Idle time of a round, such as what stays without a late host."),
     click.option("--to-accept-len", type=float,
                  help="Accept length after the change. [default: as measured; with other draft "
                  "steps, that of a constant rate]"),
@@ -81,6 +83,7 @@ def command(
     Idle time, sampling and other work that no model predicts are held constant. The other
     options describe the round as it was measured, as in `roundline reconcile`.
     """
+    from roundline.reconcile.demands import demands_of
     from roundline.reconcile.exchanges import read_exchanges
     from roundline.reconcile.what_if import what_if
     from roundline.report.what_if import render_what_if
@@ -91,10 +94,14 @@ def command(
     accept_len_after = to.pop("accept_len")
     r = reconcile_capture(sources, store_path, logs, accept_len, accept_rate, tolerance, model)
     changes = changes_of(to, r.floor.gpu)
-    with open_warehouse(open_capture(sources, store_path)) as warehouse:
+    store = open_capture(sources, store_path)
+    with open_warehouse(store, demands_of(r.floor)) as warehouse:
         exchanges = read_exchanges(warehouse, r.slowest.rank)
     length = r.acceptance.accept_len if r.acceptance else None
-    result = what_if(r.slowest, r.floor, changes, exchanges, length, accept_len_after)
+    result = what_if(
+        r.slowest, r.floor, changes, exchanges, length, accept_len_after,
+        r.verdict.missing_evidence,
+    )  # fmt: skip
     emit(render_what_if(result, format_), output, force=force)
 
 

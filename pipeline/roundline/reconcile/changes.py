@@ -30,7 +30,8 @@ class Changes:
     """The named changes; None leaves a thing as it is.
 
     `all_reduce_ns` is what one all-reduce takes, whatever its size. `draft_format` keeps or
-    changes the drafts' weights where `weight_format` is meant for the target alone.
+    changes the drafts' weights where `weight_format` is meant for the target alone. `idle_ms` is
+    the idle time of a round: no model predicts it, so it changes only when it is named.
     """
 
     gpu: Gpu | None = None
@@ -45,6 +46,7 @@ class Changes:
     draft_format: str | None = None
     context: int | None = None
     batch: int | None = None
+    idle_ms: float | None = None
 
     def names(self) -> tuple[str, ...]:
         """What is named, in the order of the fields."""
@@ -165,9 +167,11 @@ def _sentences(changes: Changes, before: RoundFloor, after: RoundFloor) -> Itera
     for name in changes.names():
         if name == "all_reduce_ns":
             yield f"all-reduce: {(changes.all_reduce_ns or 0) / 1000:g} us each"
-            continue
-        old, new = _value(name, before), _value(name, after)
-        yield f"{name.replace('_', ' ')}: {old} -> {new}"
+        elif name == "idle_ms":
+            yield f"idle: {changes.idle_ms:g} ms a round"
+        else:
+            old, new = _value(name, before), _value(name, after)
+            yield f"{name.replace('_', ' ')}: {old} -> {new}"
 
 
 def _value(name: str, floor: RoundFloor) -> str:

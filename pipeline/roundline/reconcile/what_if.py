@@ -113,6 +113,7 @@ def what_if(
     exchanges: tuple[Exchange, ...] = (),
     accept_len: float | None = None,
     accept_len_after: float | None = None,
+    missing_evidence: tuple[str, ...] = (),
 ) -> WhatIf:
     """The measured round of one rank with `changes` and nothing else.
 
@@ -123,13 +124,14 @@ def what_if(
         exchanges: the rank's collectives, so that waiting is not scaled as transfer.
         accept_len: of the measured round, the bonus token included.
         accept_len_after: of the changed round; where None it follows from a constant rate.
+        missing_evidence: what the verdict on the measured round misses.
 
     Raises:
         UsageError: a change is impossible, or an accept length is outside 1 to K + 1.
     """
     base = base_of(floor, changes, kernel_seen(exchanges))
     after = changed(base, changes)
-    scale = _Scale(base, after, is_given=changes.all_reduce_ns is not None)
+    scale = _Scale(base, after, changes)
     lines = tuple(_lines(list(pieces_of(measured, exchanges)), scale))
     times = [sum(getattr(line, at) for line in lines) for at in _TIMES]
     then = _length_after(accept_len, accept_len_after, floor, after)
@@ -143,7 +145,10 @@ def what_if(
         at_best=_rate(then, times[2], after),
         floor_after_ms=after.floor_ms,
         held=tuple(_held(lines)),
-        assumptions=tuple(_assumptions(base, after, lines, exchanges)),
+        assumptions=(
+            *_assumptions(base, after, lines, exchanges),
+            *(f"the measured round is not fully accounted for: {x}" for x in missing_evidence),
+        ),
     )
 
 
@@ -154,14 +159,18 @@ _TIMES: Final = ("before_ms", "after_ms", "at_best_ms")
 class _Scale:
     base: RoundFloor
     after: RoundFloor
-    is_given: bool  # the time of an all-reduce is given, so it is no ratio
+    changes: Changes
 
     def part(self, piece: Piece) -> WhatIfPart:
+        """What becomes of a piece of the measured round."""
         then = price_of(piece, self.after)
         now = price_of(piece, self.base)
+        idle_ms = self.changes.idle_ms
+        if piece.term == "idle" and idle_ms is not None:
+            return WhatIfPart(piece.part, piece.ms, idle_ms, idle_ms, "given")
         if now is None or then is None:
             return WhatIfPart(piece.part, piece.ms, piece.ms, piece.ms, "held")
-        if self.is_given and piece.part in ("all_reduce", "collective"):
+        if self.changes.all_reduce_ns is not None and piece.part in ("all_reduce", "collective"):
             ms = then.expected_ms
             return WhatIfPart(piece.part, piece.ms, ms, ms, "given")
         if now == then:
@@ -260,6 +269,8 @@ def _about_work(floor: RoundFloor, after: RoundFloor) -> Iterator[str]:
     if floor.links and after.links and floor.links != after.links and not is_given:
         kernels = f"{floor.links.all_reduce.kernel} to {after.links.all_reduce.kernel}"
         yield f"collectives change as public measurements do, from {kernels}"
+    if floor.gpu != after.gpu and floor.links is not None and floor.links == after.links:
+        yield f"links are those of the measured round ({floor.links.all_reduce.link})"
     if floor.workload.batch != after.workload.batch:
         yield "sampling and host time are those of the measured batch: more requests need more"
     if floor.workload.draft_steps != after.workload.draft_steps:

@@ -67,12 +67,16 @@ def _percent(fraction: float | None) -> str | None:
     return None if fraction is None else f"{100 * fraction:+.1f} %"
 
 
+def _tested(fit: CollectiveFit) -> str:
+    return "alpha and beta fit any two sizes exactly" if fit.sizes <= 2 else "residuals below"
+
+
 def _collective(fit: CollectiveFit) -> Iterator[str]:
     cost = fit.fit.cost
     yield (
         f"{fit.operation} ({cost.kernel}): {float(cost.alpha_ns) / 1000:.2f} us +"
         f" {float(cost.beta_ns_per_byte):.4f} us/KB over {fit.fit.samples} transfers of"
-        f" {fit.sizes} sizes, worst {100 * fit.fit.worst:.0f} %"
+        f" {fit.sizes} sizes, worst {100 * fit.fit.worst:.0f} %; {_tested(fit)}"
     )
     rows = [
         (
